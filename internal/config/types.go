@@ -1,0 +1,242 @@
+// Package config reads the configuration of the proxy: the mcp.json dialects of IDEs and our own keys, in JSON, JSONC
+// or YAML. It finds every mistake at once, each with its place and a remedy, and hands the other rooms plain values.
+package config
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Config is one loaded configuration. It is immutable once loaded.
+type Config struct {
+	// Source names where the text came from: a path, "MCP_PROXY_CONFIG" or "demo".
+	Source string
+	// Dir is the directory that relative paths are resolved against.
+	Dir     string
+	Servers []*Server // in the order of the file
+	Proxy   Proxy
+}
+
+// Server is one entry under mcpServers: an upstream.
+type Server struct {
+	ID string
+	// Problem is set when this entry has a mistake and startup is lenient: the server is failed with this reason.
+	Problem error
+
+	Disabled bool
+	// Transport is how the upstream is reached.
+	Transport Transport
+	// TransportGuessed is true when the entry names no type, so that an HTTP upstream may turn out to be legacy SSE.
+	TransportGuessed bool
+
+	Command string
+	Args    []string
+	// Env are the variables added for the child: env_file first, env on top.
+	Env        map[string]string
+	InheritEnv []string // names of further variables of our own environment that the child gets
+	Cwd        string   // absolute; empty for the directory of the configuration
+
+	URL       Secret // used verbatim; may carry credentials in its query
+	Headers   map[string]Secret
+	AuthToken Secret
+
+	Protocol  Protocol
+	Sharing   Sharing
+	Instances int
+
+	ConnectTimeout time.Duration
+	CallTimeout    time.Duration
+	MaxCallTime    time.Duration
+	Restart        Restart
+
+	// ToolPrefix takes the place of the naming template; nil where it is not set, "" is a prefix too.
+	ToolPrefix  *string
+	ToolPolicy  Policy
+	Lazy        bool
+	RequestMeta json.RawMessage // a JSON object, or nil
+}
+
+// Transport is how an upstream is reached.
+type Transport string
+
+// The transports.
+const (
+	TransportStdio     Transport = "stdio"
+	TransportHTTP      Transport = "http" // streamable HTTP
+	TransportSSE       Transport = "sse"  // HTTP+SSE of 2024-11-05
+	TransportInProcess Transport = "inprocess"
+)
+
+// Protocol says which era to speak with an upstream.
+type Protocol string
+
+// The protocols.
+const (
+	ProtocolAuto   Protocol = "auto"
+	ProtocolLegacy Protocol = "legacy"
+	ProtocolModern Protocol = "modern"
+)
+
+// Sharing says who shares a connection of an upstream.
+type Sharing string
+
+// The kinds of sharing.
+const (
+	SharingShared  Sharing = "shared"
+	SharingSession Sharing = "session"
+)
+
+// Restart is the backoff between attempts to start or reach an upstream.
+type Restart struct {
+	InitialDelay time.Duration
+	MaxDelay     time.Duration
+	Multiplier   float64
+	// HealthyAfter is the uptime after which the backoff begins anew.
+	HealthyAfter time.Duration
+}
+
+// Policy chooses tools by wire name; entries are exact names or globs. Deny wins, an empty Expose means all.
+type Policy struct {
+	Expose []string
+	Deny   []string
+}
+
+// Proxy is the section "proxy": everything that is not about one upstream.
+type Proxy struct {
+	Listen         string
+	AdminListen    string
+	PublicURL      string
+	Server         ServerInfo
+	Naming         Naming
+	Profiles       map[string]Profile
+	Startup        Startup
+	StartupGrace   time.Duration
+	ShutdownGrace  time.Duration
+	Auth           Auth
+	AllowedOrigins []string
+	AllowedHosts   []string
+	Limits         Limits
+	Sessions       Sessions
+	Log            Log
+	StateDir       string
+	// StreamAfter is how long a request may stay unanswered before the response becomes an event stream.
+	StreamAfter time.Duration
+	// KeepAlive is the interval of comments on open event streams.
+	KeepAlive time.Duration
+}
+
+// ServerInfo is what we call ourselves towards clients.
+type ServerInfo struct {
+	Name, Title, Version, Instructions string
+}
+
+// Naming decides the exposed names of tools and prompts.
+type Naming struct {
+	Mode       NamingMode
+	Template   string // with {server} and {tool}
+	MaxLength  int
+	OnConflict OnConflict
+}
+
+// NamingMode says when the template applies.
+type NamingMode string
+
+// The naming modes.
+const (
+	NamingAlways     NamingMode = "always"
+	NamingOnConflict NamingMode = "on_conflict"
+	NamingNone       NamingMode = "none"
+)
+
+// OnConflict says what happens when two exposed names are equal.
+type OnConflict string
+
+// What to do on a conflict of names.
+const (
+	ConflictFail   OnConflict = "fail"
+	ConflictSuffix OnConflict = "suffix"
+	ConflictSkip   OnConflict = "skip"
+)
+
+// Profile is a named subset of the servers.
+type Profile struct {
+	Servers    []string
+	ToolPolicy Policy
+}
+
+// Startup says what a broken server does to the start.
+type Startup string
+
+// The kinds of startup.
+const (
+	StartupLenient Startup = "lenient"
+	StartupStrict  Startup = "strict"
+)
+
+// Auth is who may use the proxy.
+type Auth struct {
+	Mode   AuthMode
+	Header string // the header that carries the credential, by default Authorization
+	Tokens []Token
+	// Explicit is true where the file itself says the mode; only then may "none" go with a listener for everybody.
+	Explicit bool
+}
+
+// AuthMode is the kind of inbound authentication.
+type AuthMode string
+
+// The modes of inbound authentication.
+const (
+	AuthNone   AuthMode = "none"
+	AuthTokens AuthMode = "tokens"
+)
+
+// Token is one static credential of a client.
+type Token struct {
+	Name    string
+	Token   Secret
+	Profile string // the only profile this principal sees; empty for everything
+}
+
+// Limits bound what clients and upstreams may use.
+type Limits struct {
+	MaxBodyBytes     int64
+	MaxFrameBytes    int64
+	MaxDepth         int
+	MaxSessions      int
+	MaxStreams       int
+	MaxInFlight      int
+	MaxBufferedBytes int64
+}
+
+// Sessions bound the life of legacy sessions.
+type Sessions struct {
+	IdleTimeout  time.Duration
+	MaxAge       time.Duration
+	ResumeWindow time.Duration
+}
+
+// Log is how the proxy logs.
+type Log struct {
+	Level  string // debug, info, warn, error
+	Format string // json or console
+	File   string // empty for stderr
+}
+
+// Secret is a value that prints as <secret>.
+type Secret string
+
+// String hides the value from every formatter.
+func (Secret) String() string { return "<secret>" }
+
+// GoString hides the value from %#v.
+func (Secret) GoString() string { return "<secret>" }
+
+// MarshalJSON hides the value from encoders.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"<secret>"`), nil }
+
+// MarshalText hides the value from text encoders.
+func (Secret) MarshalText() ([]byte, error) { return []byte("<secret>"), nil }
+
+// Reveal gives the value itself, for the one place that uses it.
+func (s Secret) Reveal() string { return string(s) }
