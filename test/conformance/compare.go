@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// difference is one scenario, or one check of it, that ends otherwise through the proxy than directly.
+type difference struct {
+	run      runKey
+	scenario string
+	check    string // empty where the scenario itself is missing or new
+	what     string
+}
+
+func (d difference) String() string {
+	name := d.scenario
+	if d.check != "" {
+		name += ":" + d.check
+	}
+	return fmt.Sprintf("%s: %s: %s", d.run, name, d.what)
+}
+
+// compare gives the differences of one run, in the order of the scenarios.
+func compare(run runKey, direct, through results) []difference {
+	var out []difference
+	for _, name := range direct.scenarios() {
+		if _, ok := through[name]; !ok {
+			out = append(out, difference{run: run, scenario: name, what: "did not run"})
+			continue
+		}
+		out = append(out, compareScenario(run, name, direct[name], through[name])...)
+	}
+	for _, name := range through.scenarios() {
+		if _, ok := direct[name]; !ok {
+			out = append(out, difference{run: run, scenario: name, what: "ran through the proxy only"})
+		}
+	}
+	return out
+}
+
+// compareScenario compares by check: all that one check said directly against all that it said through the proxy.
+func compareScenario(run runKey, scenario string, direct, through []check) []difference {
+	var out []difference
+	want, got := byID(direct), byID(through)
+	for _, id := range idsOf(direct, through) {
+		if slices.Equal(statuses(want[id]), statuses(got[id])) {
+			continue
+		}
+		out = append(out, difference{run, scenario, id, describe(want[id], got[id])})
+	}
+	return out
+}
+
+func describe(want, got []check) string {
+	text := fmt.Sprintf("directly %v, through the proxy %v", statuses(want), statuses(got))
+	for _, c := range got {
+		if c.ErrorMessage != "" {
+			text += ": " + c.ErrorMessage
+		}
+	}
+	return text
+}
+
+func byID(checks []check) map[string][]check {
+	out := make(map[string][]check)
+	for _, c := range checks {
+		out[c.ID] = append(out[c.ID], c)
+	}
+	return out
+}
+
+func idsOf(lists ...[]check) []string {
+	var ids []string
+	for _, c := range slices.Concat(lists...) {
+		if !slices.Contains(ids, c.ID) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+func statuses(checks []check) []string {
+	out := make([]string, 0, len(checks))
+	for _, c := range checks {
+		out = append(out, c.Status)
+	}
+	return out
+}
+
+// expectation is one entry of expected-failures.yml. An empty Revision, Upstream or Check stands for any.
+type expectation struct {
+	Revision string   `yaml:"revision"`
+	Upstream upstream `yaml:"upstream"`
+	Scenario string   `yaml:"scenario"`
+	Check    string   `yaml:"check"`
+	Reason   string   `yaml:"reason"`
+}
+
+func (e expectation) matches(d difference) bool {
+	return e.Scenario == d.scenario &&
+		(e.Check == "" || e.Check == d.check) &&
+		(e.Revision == "" || e.Revision == d.run.revision) &&
+		(e.Upstream == "" || e.Upstream == d.run.upstream)
+}
+
+func (e expectation) String() string {
+	parts := []string{e.Scenario}
+	for _, p := range []string{e.Check, e.Revision, string(e.Upstream)} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// readExpected reads the list of expected failures. Each entry needs a scenario and a reason.
+func readExpected(path string) ([]expectation, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Failures []expectation `yaml:"failures"`
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i, e := range file.Failures {
+		if e.Scenario == "" || e.Reason == "" {
+			return nil, fmt.Errorf("%s: entry %d needs a scenario and a reason", path, i+1)
+		}
+	}
+	return file.Failures, nil
+}
+
+// judge splits the differences into those that nobody expected and those that were, and finds the expectations that
+// nothing met.
+func judge(diffs []difference, expected []expectation) (surprises, known []difference, stale []expectation) {
+	met := make([]bool, len(expected))
+	for _, d := range diffs {
+		i := slices.IndexFunc(expected, func(e expectation) bool { return e.matches(d) })
+		if i < 0 {
+			surprises = append(surprises, d)
+			continue
+		}
+		known = append(known, d)
+		// Every entry that matches has a use, not only the first.
+		for j, e := range expected {
+			met[j] = met[j] || e.matches(d)
+		}
+	}
+	for i, e := range expected {
+		if !met[i] {
+			stale = append(stale, e)
+		}
+	}
+	return surprises, known, stale
+}

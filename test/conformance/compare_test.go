@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var aRun = runKey{"2025-11-25", overStdio}
+
+func ok(id string) check  { return check{ID: id, Status: statusSuccess} }
+func bad(id string) check { return check{ID: id, Status: statusFailure, ErrorMessage: "no answer"} }
+
+func TestCompare(t *testing.T) {
+	direct := results{"ping": {ok("ping"), ok("wire")}, "list": {ok("names"), ok("names")}}
+	tests := []struct {
+		name    string
+		through results
+		want    []string
+	}{
+		{"the same", results{"ping": {ok("ping"), ok("wire")}, "list": {ok("names"), ok("names")}}, nil},
+		{
+			"another order of different checks",
+			results{"ping": {ok("wire"), ok("ping")}, "list": {ok("names"), ok("names")}}, nil,
+		},
+		{
+			"a failure",
+			results{"ping": {bad("ping"), ok("wire")}, "list": {ok("names"), ok("names")}},
+			[]string{"2025-11-25 over stdio: ping:ping: directly [SUCCESS], through the proxy [FAILURE]: no answer"},
+		},
+		{
+			"a check less",
+			results{"ping": {ok("ping"), ok("wire")}, "list": {ok("names")}},
+			[]string{"2025-11-25 over stdio: list:names: directly [SUCCESS SUCCESS], through the proxy [SUCCESS]"},
+		},
+		{
+			"a scenario less and one more",
+			results{"ping": {ok("ping"), ok("wire")}, "new": {ok("x")}},
+			[]string{
+				"2025-11-25 over stdio: list: did not run",
+				"2025-11-25 over stdio: new: ran through the proxy only",
+			},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, d := range compare(aRun, direct, tt.through) {
+				got = append(got, d.String())
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("compare = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	diffs := []difference{
+		{aRun, "ping", "wire", "differs"},
+		{runKey{"2026-07-28", overHTTP}, "ping", "wire", "differs"},
+	}
+	expected := []expectation{
+		{Scenario: "ping", Revision: "2025-11-25", Reason: "r"},
+		{Scenario: "ping", Upstream: overStdio, Check: "wire", Reason: "r"},
+		{Scenario: "ping", Check: "other", Reason: "r"},
+	}
+	surprises, known, stale := judge(diffs, expected)
+	if len(surprises) != 1 || surprises[0].run.revision != "2026-07-28" {
+		t.Errorf("surprises = %v, want the one over HTTP", surprises)
+	}
+	if len(known) != 1 || known[0].run != aRun {
+		t.Errorf("known = %v, want the one over stdio", known)
+	}
+	if len(stale) != 1 || stale[0].Check != "other" {
+		t.Errorf("stale = %v, want the entry for another check", stale)
+	}
+}
+
+func TestReadExpected(t *testing.T) {
+	tests := []struct {
+		name, text, mistake string
+		want                []expectation
+	}{
+		{name: "none", text: "failures: []\n"},
+		{name: "only comments", text: "# nothing\n"},
+		{
+			name: "an entry",
+			text: "failures:\n  - scenario: ping\n    revision: 2025-11-25\n    upstream: stdio\n    reason: because\n",
+			want: []expectation{{Scenario: "ping", Revision: "2025-11-25", Upstream: overStdio, Reason: "because"}},
+		},
+		{name: "no reason", text: "failures:\n  - scenario: ping\n", mistake: "needs a scenario and a reason"},
+		{name: "unknown key", text: "failures:\n  - scenaro: ping\n", mistake: "scenaro"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "expected.yml")
+			if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := readExpected(path)
+			if tt.mistake != "" {
+				if err == nil || !strings.Contains(err.Error(), tt.mistake) {
+					t.Errorf("readExpected = %v, want an error with %q", err, tt.mistake)
+				}
+				return
+			}
+			if err != nil || !slices.Equal(got, tt.want) {
+				t.Errorf("readExpected = %v, %v; want %v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// wholeReport is a report in which the proxy changes nothing.
+func wholeReport() report {
+	rep := report{direct: make(map[string]results), through: make(map[runKey]results)}
+	for _, rev := range revisions {
+		rep.direct[rev.name] = results{"all": slices.Repeat([]check{ok("x")}, rev.checks)}
+	}
+	for _, key := range runs() {
+		rep.through[key] = rep.direct[key.revision]
+	}
+	return rep
+}
+
+func TestConclude(t *testing.T) {
+	tests := []struct {
+		name     string
+		change   func(*report)
+		expected []expectation
+		ok       bool
+		differs  bool
+	}{
+		{name: "equal", change: func(*report) {}, ok: true},
+		{
+			name:   "the reference server fails",
+			change: func(r *report) { r.direct["2025-03-26"] = results{"all": {ok("x"), ok("x"), bad("x")}} },
+		},
+		{
+			name:   "the suite runs half",
+			change: func(r *report) { r.direct["2025-03-26"] = results{"all": {ok("x")}} },
+		},
+		{name: "a run is missing", change: func(r *report) { delete(r.through, aRun) }, differs: true},
+		{
+			name:     "an expectation that nothing meets",
+			change:   func(*report) {},
+			expected: []expectation{{Scenario: "all", Reason: "r"}}, differs: true,
+		},
+		{
+			name:     "a difference that is expected",
+			change:   func(r *report) { r.through[aRun] = results{"all": {ok("x")}} },
+			expected: []expectation{{Scenario: "all", Revision: aRun.revision, Reason: "r"}}, ok: true,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rep := wholeReport()
+			tt.change(&rep)
+			var out bytes.Buffer
+			err := conclude(&out, options{}, rep, tt.expected)
+			if (err == nil) != tt.ok || errors.Is(err, errDiffers) != tt.differs {
+				t.Errorf("conclude = %v, want good = %v, differs = %v\n%s", err, tt.ok, tt.differs, out.String())
+			}
+		})
+	}
+}
+
+func TestReadResults(t *testing.T) {
+	dir := t.TempDir()
+	one := filepath.Join(dir, "server-tools-list-2026-11-30T15-19-18-394Z")
+	if err := os.Mkdir(one, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readResults(dir); err == nil {
+		t.Error("a scenario without checks.json is no error")
+	}
+	text := `[{"id":"a","status":"SUCCESS"},{"id":"b","status":"FAILURE","errorMessage":"m"},{"id":"c","status":"INFO"}]`
+	if err := os.WriteFile(filepath.Join(one, "checks.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readResults(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if passed, failed := got.totals(); passed != 1 || failed != 1 || !slices.Equal(got.scenarios(), []string{"tools-list"}) {
+		t.Errorf("results = %v, want one passed and one failed in tools-list", got)
+	}
+}

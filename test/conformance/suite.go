@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"time"
+)
+
+// revision is one revision of the protocol as the suite tests it.
+type revision struct {
+	name      string
+	stateless bool // the mode the reference server must run in
+	// checks is how many checks the pinned suite makes against the reference server. It guards against a suite that
+	// runs half and finds nothing wrong.
+	checks int
+}
+
+var revisions = []revision{
+	{name: "2025-03-26", checks: 3},
+	{name: "2025-06-18", checks: 56},
+	{name: "2025-11-25", checks: 82},
+	{name: "2026-07-28", checks: 153, stateless: true},
+}
+
+// results maps a scenario to the outcome of its checks, in the order in which the suite made them.
+type results map[string][]check
+
+// check is one entry of a scenario's checks.json.
+type check struct {
+	ID           string `json:"id"`
+	Status       string `json:"status"`
+	ErrorMessage string `json:"errorMessage"`
+}
+
+// The statuses of a check that count; the others are remarks.
+const (
+	statusSuccess = "SUCCESS"
+	statusFailure = "FAILURE"
+)
+
+// totals counts passed and failed checks.
+func (r results) totals() (passed, failed int) {
+	for _, checks := range r {
+		for _, c := range checks {
+			switch c.Status {
+			case statusSuccess:
+				passed++
+			case statusFailure:
+				failed++
+			}
+		}
+	}
+	return passed, failed
+}
+
+// suite is the installed conformance suite.
+type suite struct {
+	node    string
+	script  string
+	timeout time.Duration
+	verbose bool
+}
+
+func newSuite(o options) (suite, error) {
+	modules := filepath.Join(o.npm, "node_modules")
+	s := suite{
+		node:    filepath.Join(modules, "node", "bin", "node"),
+		script:  filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
+		timeout: o.runTimeout,
+		verbose: o.verbose,
+	}
+	for _, path := range []string{s.node, s.script} {
+		if _, err := os.Stat(path); err != nil {
+			return suite{}, fmt.Errorf("the suite is not installed, run make npm: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// run tests the server at url and gives what the suite wrote into dir.
+func (s suite) run(ctx context.Context, rev revision, url, dir string) (results, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, s.node, s.script, "server",
+		"--url", url, "--suite", "all", "--spec-version", rev.name, "-o", dir)
+	out, err := cmd.CombinedOutput()
+	if s.verbose {
+		fmt.Printf("%s\n", out)
+	}
+	// The suite exits 1 when a check fails; that is a result, anything else is not.
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1 || ctx.Err() != nil) {
+		return nil, fmt.Errorf("running the suite: %w\n%s", err, out)
+	}
+	got, err := readResults(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the results: %w\n%s", err, out)
+	}
+	return got, nil
+}
+
+// resultDir is the name of a scenario's folder: server-<scenario>-<time>.
+var resultDir = regexp.MustCompile(`^server-(.+)-\d{4}-\d{2}-\d{2}T[0-9-]+Z$`)
+
+func readResults(dir string) (results, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := make(results)
+	for _, e := range entries {
+		m := resultDir.FindStringSubmatch(e.Name())
+		if m == nil {
+			return nil, fmt.Errorf("%s is not the folder of a scenario", e.Name())
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name(), "checks.json"))
+		if err != nil {
+			return nil, err
+		}
+		var checks []check
+		if err := json.Unmarshal(text, &checks); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		out[m[1]] = append(out[m[1]], checks...)
+	}
+	return out, nil
+}
+
+// scenarios gives the names in order.
+func (r results) scenarios() []string {
+	names := make([]string, 0, len(r))
+	for name := range r {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
