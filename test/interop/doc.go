@@ -1,0 +1,6 @@
+// Package interop puts servers that others wrote behind one proxy and lets clients that others wrote use them all:
+// the Go SDK, both generations of the TypeScript SDK and the inspector, in both eras of the protocol.
+//
+// The tests need the npm packages of test/npm. MCP_PROXY_INTEROP names the folder they are installed in; without it
+// the tests are skipped. "make interop" sets it.
+package interop

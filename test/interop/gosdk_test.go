@@ -1,0 +1,162 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// goSDK gives a client of the Go SDK that asks for the revision; empty asks for the newest it knows.
+func goSDK(revision string) client {
+	return func(ctx context.Context, t *testing.T, s stage, v visit) seen {
+		session, err := dialGo(ctx, s, revision, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closeSession(t, session)
+		got, err := visitGo(ctx, session, v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+}
+
+func dialGo(ctx context.Context, s stage, revision string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+	c := mcp.NewClient(&mcp.Implementation{Name: "interop-go", Version: "1.0.0"}, o)
+	transport := &mcp.StreamableClientTransport{Endpoint: s.url}
+	return c.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+}
+
+func closeSession(t *testing.T, session *mcp.ClientSession) {
+	t.Helper()
+	if err := session.Close(); err != nil {
+		t.Errorf("closing the session: %v", err)
+	}
+}
+
+func visitGo(ctx context.Context, session *mcp.ClientSession, v visit) (seen, error) {
+	got := seen{Protocol: session.InitializeResult().ProtocolVersion, Texts: make(map[string]string)}
+	for tool, err := range session.Tools(ctx, nil) {
+		if err != nil {
+			return got, err
+		}
+		got.Tools = append(got.Tools, tool.Name)
+	}
+	for prompt, err := range session.Prompts(ctx, nil) {
+		if err != nil {
+			return got, err
+		}
+		got.Prompts = append(got.Prompts, prompt.Name)
+	}
+	for _, c := range v.Calls {
+		text, err := callGo(ctx, session, c)
+		if err != nil {
+			return got, err
+		}
+		got.Texts[c.Name] = text
+	}
+	return got, readGo(ctx, session, v, &got)
+}
+
+func callGo(ctx context.Context, session *mcp.ClientSession, c call) (string, error) {
+	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: c.Name, Arguments: c.Arguments})
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if result.IsError {
+		b.WriteString("ERROR: ")
+	}
+	for _, block := range result.Content {
+		if text, ok := block.(*mcp.TextContent); ok {
+			b.WriteString(text.Text)
+		}
+	}
+	return b.String(), nil
+}
+
+// readGo gets the prompt and reads the resource.
+func readGo(ctx context.Context, session *mcp.ClientSession, v visit, got *seen) error {
+	prompt, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Name: v.Prompt})
+	if err != nil {
+		return err
+	}
+	for _, m := range prompt.Messages {
+		if text, ok := m.Content.(*mcp.TextContent); ok {
+			got.Prompt += text.Text
+		}
+	}
+	resource, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: v.Resource})
+	if err != nil {
+		return err
+	}
+	for _, c := range resource.Contents {
+		got.Resource += c.Text
+	}
+	return nil
+}
+
+// waitForTools returns once every tool is listed. server-everything adds tools after its handshake and says so by a
+// notification, which reaches the catalog a moment after the proxy is ready.
+func waitForTools(t *testing.T, s stage) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
+	defer cancel()
+	changed := make(chan struct{}, 1)
+	session, err := dialGo(ctx, s, legacyRevision, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeSession(t, session)
+	// A change may have come before this client listened, so the list is read now and then without one, too.
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		got, err := visitGo(ctx, session, visit{Prompt: wanted().Prompt, Resource: wanted().Resource})
+		missing := missingTools(got.Tools)
+		if err == nil && len(missing) == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("tools not listed: %q: %v", missing, errors.Join(err, ctx.Err()))
+		}
+	}
+}
+
+// testSampling lets a server ask the client's model in the midst of a call, in both eras.
+func testSampling(t *testing.T, s stage) {
+	for name, revision := range map[string]string{"legacy": legacyRevision, "modern": ""} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), visitTimeout)
+			defer cancel()
+			sample := func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+				text := &mcp.TextContent{Text: "a thought of my own"}
+				return &mcp.CreateMessageResult{Content: text, Model: "none", Role: "assistant"}, nil
+			}
+			session, err := dialGo(ctx, s, revision, &mcp.ClientOptions{CreateMessageHandler: sample})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeSession(t, session)
+			got, err := callGo(ctx, session, call{"everything__trigger-sampling-request", map[string]any{"prompt": "think"}})
+			if err != nil || !strings.Contains(got, "a thought of my own") {
+				t.Errorf("the tool answered %q, %v; want the sample in it", got, err)
+			}
+		})
+	}
+}
