@@ -1,0 +1,230 @@
+package config
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// draft is a server while it is read.
+type draft struct {
+	Server
+	env       map[string]string // what stands under env itself
+	envFile   string
+	envFileAt place
+	kind      string // type as a word of ours, "" when it is not given
+}
+
+var restartFields = []field[Restart]{
+	durationField("initial_delay", "Wait before the first new attempt.", `"2s"`, time.Millisecond, func(r *Restart) *time.Duration { return &r.InitialDelay }),
+	durationField("max_delay", "The longest wait between two attempts.", `"5m"`, time.Millisecond, func(r *Restart) *time.Duration { return &r.MaxDelay }),
+	factorField("multiplier", "By what the wait grows with each attempt; from 1 to 100.", `1.5`, func(r *Restart) *float64 { return &r.Multiplier }),
+	durationField("healthy_after", "Uptime after which the wait begins at `initial_delay` again.", `"1m"`, 0, func(r *Restart) *time.Duration { return &r.HealthyAfter }),
+}
+
+var policyFields = []field[Policy]{
+	textsField("expose", "Only these tools are offered; empty means all.", `["search_*"]`, func(p *Policy) *[]string { return &p.Expose }, notEmpty),
+	textsField("deny", "These tools are not offered, whatever `expose` says.", `["delete_*"]`, func(p *Policy) *[]string { return &p.Deny }, notEmpty),
+}
+
+var serverFields = []field[draft]{
+	{key: "command", typ: "string", doc: "Program to start. With a slash it is relative to the directory of the file, else it is looked up in `PATH`.",
+		example: `"/usr/local/bin/my-server"`, def: "this or `url`", read: readCommand, value: func(d *draft) any { return d.Command }},
+	{key: "args", typ: "list of strings", doc: "Arguments of the program.", example: `["--root", "/data"]`, read: readArgs, show: showArgs},
+	{key: "env", typ: "object of strings", doc: "Variables added to the small base environment of the program. Wins over `env_file`.",
+		example: `{"API_KEY": "${API_KEY:-none}"}`, def: "none", read: readEnv, show: showEnv},
+	{key: "env_file", typ: "string", doc: "File of `NAME=value` lines: comments, `export` and quotes are understood, nothing in it is expanded.",
+		example: `"my.env"`, def: "none", read: readEnvFile},
+	textsField("inherit_env", "Names of further variables of the proxy's own environment that the program gets.", `["SSH_AUTH_SOCK"]`,
+		func(d *draft) *[]string { return &d.InheritEnv }, isVariableName),
+	{key: "cwd", typ: "string", doc: "Working directory of the program; relative to the directory of the file.", example: `"work"`,
+		def: "the directory of the file", read: readCwd, value: func(d *draft) any { return d.Cwd }},
+	{key: "url", typ: "string", doc: "Address of a remote server, used exactly as written.", example: `"https://example.com/mcp"`,
+		def: "this or `command`", read: readURL, show: showURL},
+	{key: "headers", typ: "object of strings", doc: "Headers sent with every request to `url`.", example: `{"X-Team": "blue"}`,
+		def: "none", read: readHeaders, show: showHeaders},
+	{key: "auth_token", typ: "string", doc: "Sent to `url` as `Authorization: Bearer ...`.", example: `"${TOKEN:-none}"`,
+		def: "none", read: readAuthToken, show: showAuthToken},
+	{key: "type", typ: "`stdio`, `http`, `sse`", doc: "How the server is reached; other spellings are listed below. Without it, `command` means `stdio`, and `url` means `http` with `sse` tried after it.",
+		example: `"sse"`, def: "inferred", read: readType, value: func(d *draft) any { return string(d.Transport) }},
+	boolField("disabled", "Leaves the server out without removing it.", `true`, func(d *draft) *bool { return &d.Disabled }),
+	choiceField("protocol", "Which era of the protocol to speak; `auto` finds out.", `"legacy"`, func(d *draft) *Protocol { return &d.Protocol },
+		[]Protocol{ProtocolAuto, ProtocolLegacy, ProtocolModern}),
+	choiceField("sharing", "`shared`: all clients use the same connections. `session`: one connection for each client session.", `"session"`,
+		func(d *draft) *Sharing { return &d.Sharing }, []Sharing{SharingShared, SharingSession}, "call"),
+	intField("instances", "How many connections serve everybody with `sharing: shared`; from 1 to 1024.", `2`, 1, 1024, func(d *draft) *int { return &d.Instances }),
+	withDefault("`60s` for `command`, `15s` for `url`", durationField("connect_timeout", "Time for start and handshake together.", `"20s"`, time.Millisecond,
+		func(d *draft) *time.Duration { return &d.ConnectTimeout })),
+	durationField("call_timeout", "How long a call may go without a sign of life; progress begins it anew.", `"5m"`, time.Millisecond,
+		func(d *draft) *time.Duration { return &d.CallTimeout }),
+	durationField("max_call_time", "How long a call may take in all.", `"1h"`, time.Millisecond, func(d *draft) *time.Duration { return &d.MaxCallTime }),
+	groupField("restart", "Waits between attempts to start or reach the server.", `{"initial_delay": "2s"}`, restartFields, func(d *draft) *Restart { return &d.Restart }),
+	{key: "tool_prefix", typ: "string", doc: "Put before each tool name in place of `naming.template`; may be empty.", example: `"gh_"`,
+		def: "not set", read: readToolPrefix, value: showToolPrefix},
+	groupField("tool_policy", "Which tools are offered, by the names the server itself uses; `*` stands for any text.", `{"deny": ["delete_*"]}`, policyFields,
+		func(d *draft) *Policy { return &d.ToolPolicy }),
+	boolField("lazy", "Offers one search tool in place of the tools of this server.", `true`, func(d *draft) *bool { return &d.Lazy }),
+	{key: "request_meta", typ: "object", doc: "Members added to `_meta` of every request to the server. Numbers are kept to the digit.",
+		example: `{"tenant": "blue"}`, def: "none", read: readRequestMeta, show: showRequestMeta},
+}
+
+// serverLater are keys of a server that another version will know.
+var serverLater = []string{
+	"max_concurrency", "max_queue", "idle_stop", "prewarm", "start", "tools", "trust_annotations", "replay", "serialize", "forward_caller_auth",
+	"forward_headers", "auth", "elicitation", "tasks", "reinit_on_expired_session", "max_result_size",
+}
+
+func withDefault[T any](def string, f field[T]) field[T] {
+	f.def = def
+	return f
+}
+
+func readCommand(r *reader, at place, n *node, d *draft) {
+	s, ok := r.text(at, n)
+	switch {
+	case !ok:
+	case s == "":
+		r.mistake(at, n.line, "is empty")
+	case filepath.Base(s) != s:
+		d.Command = r.exp.abs(s)
+	default:
+		d.Command = s
+	}
+}
+
+func readArgs(r *reader, at place, n *node, d *draft) {
+	if all, ok := r.texts(at, n, r.loose); ok && r.noNUL(at, n, strings.Join(all, "")) {
+		d.Args = all
+	}
+}
+
+// noNUL refuses what no process can be given.
+func (r *reader) noNUL(at place, n *node, s string) bool {
+	if strings.ContainsRune(s, 0) {
+		r.mistake(at, n.line, "holds a zero byte")
+		return false
+	}
+	return true
+}
+
+func readEnv(r *reader, at place, n *node, d *draft) {
+	d.env = map[string]string{}
+	r.textMap(at, n, func(at place, m member, value string) {
+		if m.key == "" || strings.ContainsAny(m.key, "=\x00") {
+			r.mistake(at, m.line, "is not the name of a variable")
+			return
+		}
+		if r.noNUL(at, m.value, value) {
+			d.env[m.key] = value
+		}
+	})
+}
+
+func readEnvFile(r *reader, at place, n *node, d *draft) {
+	s, ok := r.text(at, n)
+	if ok && s == "" {
+		r.mistake(at, n.line, "is empty")
+		return
+	}
+	d.envFile, d.envFileAt = s, at
+}
+
+func readCwd(r *reader, at place, n *node, d *draft) {
+	if s, ok := r.text(at, n); ok && s != "" {
+		d.Cwd = r.exp.abs(s)
+	}
+}
+
+func readURL(r *reader, at place, n *node, d *draft) {
+	s, ok := r.text(at, n)
+	if ok && r.passes(at, n, s, []check{isHTTPURL}) {
+		d.URL = Secret(s)
+	}
+}
+
+func readHeaders(r *reader, at place, n *node, d *draft) {
+	d.Headers = map[string]Secret{}
+	seen := map[string]int{}
+	r.textMap(at, n, func(at place, m member, value string) {
+		if !isToken(m.key) {
+			r.mistake(at, m.line, "is not the name of a header")
+			return
+		}
+		folded := strings.ToLower(m.key)
+		if line := seen[folded]; line > 0 {
+			r.mistake(at, m.line, "is given twice: line %d and line %d; case makes no difference in header names", line, m.line)
+			return
+		}
+		seen[folded] = m.line
+		if strings.ContainsAny(value, "\r\n\x00") {
+			r.mistake(at, m.value.line, "holds a line break; a file read by ${file:} must be one line")
+			return
+		}
+		d.Headers[m.key] = Secret(value)
+	})
+}
+
+func readAuthToken(r *reader, at place, n *node, d *draft) {
+	s, ok := r.text(at, n)
+	if ok && r.passes(at, n, s, []check{isCredential}) {
+		d.AuthToken = Secret(s)
+	}
+}
+
+func readToolPrefix(r *reader, at place, n *node, d *draft) {
+	if s, ok := r.text(at, n); ok {
+		d.ToolPrefix = &s
+	}
+}
+
+func showToolPrefix(d *draft) any {
+	if d.ToolPrefix == nil {
+		return nil
+	}
+	return *d.ToolPrefix
+}
+
+// transportNames are the spellings of type, in lower case and without separators.
+var transportNames = map[string]Transport{
+	"stdio": TransportStdio, "local": TransportStdio,
+	"http": TransportHTTP, "streamablehttp": TransportHTTP, "httpstream": TransportHTTP, "streaminghttp": TransportHTTP,
+	"sse": TransportSSE, "remote": "",
+}
+
+func readType(r *reader, at place, n *node, d *draft) {
+	s, ok := r.text(at, n)
+	if !ok {
+		return
+	}
+	t, known := transportNames[strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(s))]
+	if !known {
+		r.mistake(at, n.line, "%q is not a transport; known are stdio, http (also streamable-http) and sse", n.text)
+		return
+	}
+	d.Transport, d.kind = t, string(t)
+	// "remote" says no more than that there is a url.
+	if t == "" {
+		d.kind = "remote"
+	}
+}
+
+func readRequestMeta(r *reader, at place, n *node, d *draft) {
+	if !r.isObject(at, n) {
+		return
+	}
+	good := true
+	whole := origin{file: r.file, line: n.line}
+	d.RequestMeta = json.RawMessage(n.appendJSON(nil, func(s *node) string {
+		// The strings have no paths of their own in messages: the key and the line are enough to find them.
+		text, ok := r.text(at, s)
+		good = good && ok
+		whole.from = append(whole.from, r.origins[at.canon].from...)
+		return text
+	}))
+	r.origins[at.canon] = whole
+	if !good || slices.Equal(d.RequestMeta, []byte("{}")) {
+		d.RequestMeta = nil
+	}
+}
