@@ -1,5 +1,7 @@
 package wire
 
+import "math"
+
 // Span is a half-open range of bytes within a message. The zero Span means that there is nothing.
 type Span struct{ Start, End int }
 
@@ -20,12 +22,15 @@ type Member struct {
 	Name       string
 }
 
+// bare is the key without its quotes, escapes as they stand.
+func (m *Member) bare(raw []byte) []byte { return raw[m.Key.Start+1 : m.Key.End-1] }
+
 // is says whether the decoded name of the member is name.
 func (m *Member) is(raw []byte, name string) bool {
 	if m.Name != "" {
 		return m.Name == name
 	}
-	return string(raw[m.Key.Start+1:m.Key.End-1]) == name
+	return string(m.bare(raw)) == name
 }
 
 // name is the decoded name.
@@ -33,7 +38,7 @@ func (m *Member) name(raw []byte) string {
 	if m.Name != "" {
 		return m.Name
 	}
-	return string(raw[m.Key.Start+1 : m.Key.End-1])
+	return string(m.bare(raw))
 }
 
 // Object is a JSON object whose own members are known. Span covers the braces.
@@ -54,3 +59,46 @@ func (o *Object) Get(raw []byte, name string) Span {
 
 // Has says whether there is a member with exactly that decoded name.
 func (o *Object) Has(raw []byte, name string) bool { return o.Get(raw, name).Ok() }
+
+// ObjectAt finds the members, one level deep, of an object at s in JSON that was validated before. It is false when
+// there is no object.
+func ObjectAt(raw []byte, s Span) (Object, bool) {
+	var o Object
+	sc, ok := scannerAt(raw, s)
+	if !ok || sc.peek(s.Start) != '{' || sc.object(s.Start, 1, &o) != s.End {
+		return Object{}, false
+	}
+	o.Span = s
+	return o, true
+}
+
+// Elements finds the elements of an array at arr in JSON that was validated before. It is nil when there is no array
+// or nothing in it.
+func Elements(raw []byte, arr Span) []Span {
+	sc, ok := scannerAt(raw, arr)
+	if !ok || sc.peek(arr.Start) != '[' {
+		return nil
+	}
+	var list []Span
+	for i := sc.blank(arr.Start + 1); sc.peek(i) != ']'; {
+		end := sc.value(i, 2)
+		if end < 0 {
+			return nil
+		}
+		list = append(list, Span{i, end})
+		if i = sc.blank(end); sc.peek(i) == ',' {
+			i = sc.blank(i + 1)
+		} else if sc.peek(i) != ']' {
+			return nil
+		}
+	}
+	return list
+}
+
+// scannerAt prepares the scanning of the part of raw before s.End.
+func scannerAt(raw []byte, s Span) (scanner, bool) {
+	if !s.Ok() || s.Start < 0 || s.End > len(raw) {
+		return scanner{}, false
+	}
+	return scanner{raw: raw[:s.End], maxDepth: depthCeiling, maxMembers: math.MaxInt}, true
+}

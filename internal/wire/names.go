@@ -1,0 +1,180 @@
+package wire
+
+import (
+	"strings"
+	"unicode"
+)
+
+// names is a set of member names that mean something to a proxy at one place of a message. It is read-only once made.
+type names struct {
+	byLen  [][]control
+	folded map[string]string // folded name → name
+}
+
+type control struct {
+	name string
+	bit  uint64
+}
+
+func newNames(list ...string) *names {
+	n := &names{folded: make(map[string]string, len(list))}
+	for i, name := range list {
+		for len(n.byLen) <= len(name) {
+			n.byLen = append(n.byLen, nil)
+		}
+		n.byLen[len(name)] = append(n.byLen[len(name)], control{name, 1 << i})
+		n.folded[fold(name)] = name
+	}
+	return n
+}
+
+// The names that are read at each place, by the proxy or by those it passes the message to.
+var (
+	envelopeNames = newNames("jsonrpc", "id", "method", "params", "result", "error")
+	paramsNames   = newNames("name", "arguments", "_meta", "uri", "cursor", "requestId", "progressToken", "ref",
+		"argument", "level", "task", "taskId", "inputResponses", "requestState", "notifications", "protocolVersion",
+		"capabilities", "clientInfo", "message", "mode", "url", "elicitationId", "requestedSchema")
+	resultNames = newNames("_meta", "resultType", "nextCursor", "content", "structuredContent", "isError", "contents",
+		"messages", "tools", "prompts", "resources", "resourceTemplates", "roots", "completion", "inputRequests",
+		"requestState", "task", "tasks", "taskId", "status", "ttlMs", "cacheScope", "protocolVersion",
+		"supportedVersions", "capabilities", "serverInfo", "instructions", "action")
+	errorNames = newNames("code", "message", "data")
+	metaNames  = newNames("progressToken", MetaProtocolVersion, MetaClientCapabilities, MetaClientInfo, MetaLogLevel,
+		MetaServerInfo, MetaSubscriptionID, MetaPrefix+"related-task")
+)
+
+// bit identifies name within the set; 0 when it is not part of it.
+func (n *names) bit(name []byte) uint64 {
+	if len(name) < len(n.byLen) {
+		for _, c := range n.byLen[len(name)] {
+			if c.name == string(name) {
+				return c.bit
+			}
+		}
+	}
+	return 0
+}
+
+// meant is the name of the set that an ASCII key equals in all but case; empty when there is none or it is exact.
+func (n *names) meant(key []byte) string {
+	if len(key) >= len(n.byLen) {
+		return ""
+	}
+	for _, c := range n.byLen[len(key)] {
+		if equalFoldASCII(key, c.name) {
+			if c.name == string(key) {
+				return ""
+			}
+			return c.name
+		}
+	}
+	return ""
+}
+
+// pairwiseMost is up to how many members comparing each with each is cheaper than a map.
+const pairwiseMost = 24
+
+// checkStrict refuses members whose names are equal or differ only in case, and members that differ only in case from
+// one of n. A reader that ignores case, as several JSON libraries do, would see other values in them than we do.
+func (n *names) checkStrict(raw []byte, o *Object, place string) *ParseError {
+	plain := len(o.Members) <= pairwiseMost
+	for i := range o.Members {
+		m := &o.Members[i]
+		if m.Name != "" || !isASCII(m.bare(raw)) {
+			plain = false
+		} else if want := n.meant(m.bare(raw)); want != "" {
+			return miscased(raw, m, want, place)
+		}
+	}
+	if !plain {
+		return n.checkFolded(raw, o, place)
+	}
+	for i := range o.Members {
+		key := o.Members[i].bare(raw)
+		for k := range i {
+			if equalFoldASCII(key, o.Members[k].bare(raw)) {
+				return duplicate(raw, &o.Members[i], place)
+			}
+		}
+	}
+	return nil
+}
+
+// checkFolded is checkStrict for many members, or names with escapes or letters beyond ASCII.
+func (n *names) checkFolded(raw []byte, o *Object, place string) *ParseError {
+	seen := make(map[string]struct{}, len(o.Members))
+	for i := range o.Members {
+		m := &o.Members[i]
+		name := m.name(raw)
+		key := fold(name)
+		if want := n.folded[key]; want != "" && want != name {
+			return miscased(raw, m, want, place)
+		}
+		if _, twice := seen[key]; twice {
+			return duplicate(raw, m, place)
+		}
+		seen[key] = struct{}{}
+	}
+	return nil
+}
+
+// checkExact refuses only members of n that occur twice.
+func (n *names) checkExact(raw []byte, o *Object, place string) *ParseError {
+	var seen uint64
+	for i := range o.Members {
+		m := &o.Members[i]
+		bit := n.bit(m.bare(raw))
+		if m.Name != "" {
+			bit = n.bit([]byte(m.Name))
+		}
+		if seen&bit != 0 {
+			return duplicate(raw, m, place)
+		}
+		seen |= bit
+	}
+	return nil
+}
+
+func duplicate(raw []byte, m *Member, place string) *ParseError {
+	return newParseError(ReasonDuplicateMember, m.Key.Start,
+		place+": the member "+quoteShort(m.name(raw))+" occurs twice, or once more in other case; send it once")
+}
+
+func miscased(raw []byte, m *Member, want, place string) *ParseError {
+	return newParseError(ReasonMiscasedMember, m.Key.Start,
+		place+"."+want+": the member is spelt "+quoteShort(m.name(raw))+"; names are case-sensitive, write "+quoteShort(want))
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// equalFoldASCII compares ASCII texts without regard to case.
+func equalFoldASCII[T string | []byte](a []byte, b T) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if x, y := a[i], b[i]; x != y && (x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// fold maps texts to the same result exactly when strings.EqualFold holds for them: each letter becomes the smallest
+// of those that simple folding treats as equal (so "ſ" and "S", or the Kelvin sign and "K", are one).
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, name)
+}
