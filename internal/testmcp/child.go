@@ -1,0 +1,99 @@
+package testmcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// Environment variables that make the test binary play an upstream.
+const (
+	envChild  = "TESTMCP_CHILD"
+	envRecord = "TESTMCP_RECORD"
+)
+
+var (
+	registryMu sync.Mutex
+	registry   = map[string]func(args []string) *Server{}
+)
+
+// Register names a behaviour, so that a child process can play it. Call it from a variable or init function of
+// the test package, for it must have happened when TestMain begins. Args are those given to Command. It panics
+// if the name is taken.
+func Register(name string, build func(args []string) *Server) struct{} {
+	registryMu.Lock()
+	defer registryMu.Unlock()
+	if registry[name] != nil {
+		panic("testmcp: behaviour " + name + " is registered twice")
+	}
+	registry[name] = build
+	return struct{}{}
+}
+
+// Registered gives the server of that name for these arguments, to serve it over HTTP. It panics if there is none.
+func Registered(name string, args ...string) *Server {
+	registryMu.Lock()
+	build := registry[name]
+	registryMu.Unlock()
+	if build == nil {
+		panic(fmt.Sprintf("testmcp: no behaviour %q, only %q", name, slices.Sorted(maps.Keys(registry))))
+	}
+	return build(args)
+}
+
+// Main is a whole TestMain: it plays a child if this process is one, else runs the tests.
+func Main(m *testing.M) {
+	MaybeRunChild()
+	Cleanup(m.Run())
+}
+
+// MaybeRunChild comes first in a TestMain of one's own. In a child it plays the behaviour and never returns.
+func MaybeRunChild() {
+	if name := os.Getenv(envChild); name != "" {
+		runChild(Registered(name, os.Args[1:]...))
+	}
+}
+
+// Cleanup removes what the kit built for this test run and exits with the code. It fits goleak.Cleanup.
+func Cleanup(code int) {
+	removeBuilt()
+	os.Exit(code)
+}
+
+// Command gives what a configuration entry must say to start a child with this behaviour, unrecorded.
+func Command(name string, args ...string) (command string, arguments []string, env map[string]string) {
+	Registered(name, args...) // a wrong name fails here, not in the child
+	exe, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return exe, args, map[string]string{envChild: name}
+}
+
+// Command gives what a configuration entry must say to start a child that reports to this recorder.
+func (r *Recorder) Command(name string, args ...string) (command string, arguments []string, env map[string]string) {
+	command, arguments, env = Command(name, args...)
+	env[envRecord] = r.path
+	return command, arguments, env
+}
+
+// Entry is Command as the JSON of a server entry; more holds further raw members such as `"instances":2`.
+func (r *Recorder) Entry(name string, args []string, more ...string) string {
+	command, arguments, env := r.Command(name, args...)
+	if arguments == nil {
+		arguments = []string{}
+	}
+	b, err := json.Marshal(map[string]any{"command": command, "args": arguments, "env": env})
+	if err != nil {
+		panic(err)
+	}
+	entry := string(b[:len(b)-1])
+	for _, m := range more {
+		entry += "," + m
+	}
+	return entry + "}"
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package testmcp
+
+const raceEnabled = true
