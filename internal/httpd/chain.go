@@ -151,8 +151,8 @@ func (d *Door) drain(next guarded) guarded {
 	}
 }
 
-// endpoint hands the request over to the protocol. A caller bound to a profile finds it at /mcp too, and everything
-// else looks to him as if it did not exist.
+// endpoint hands the request over to the protocol. Callers bound to a profile find it at /mcp too, and everything
+// else looks to them as if it did not exist.
 func (d *Door) endpoint(find finder) guarded {
 	return func(w http.ResponseWriter, r *http.Request, who auth.Principal) {
 		ep := find(r)

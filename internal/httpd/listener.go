@@ -52,7 +52,7 @@ func newListener(addr string, p config.Proxy, authed bool) (*listener, error) {
 	return l, nil
 }
 
-// addPublicURL allows the address that the operator gives out himself.
+// addPublicURL allows the address that the operator gives out to clients.
 func (l *listener) addPublicURL(s string) {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" {

@@ -102,9 +102,9 @@ func TestOrigins(t *testing.T) {
 		},
 		// Behind TLS, and with the default port left out.
 		{"127.0.0.1:8080", "mcp.example.com", false, nil, []string{"https://mcp.example.com", "http://mcp.example.com"}, []string{"https://mcp.example.com:8443"}},
-		// Anybody can point a name of his own at us, so the name of an unrestricted listener proves nothing...
+		// Anybody can point a name at us, so the name of an unrestricted listener proves nothing...
 		{"0.0.0.0:8080", "evil.example:8080", false, nil, nil, []string{"http://evil.example:8080", "http://localhost:3000"}},
-		// ...unless there is a credential that his page does not have, or no name at all.
+		// ...unless there is a credential that such a page does not have, or no name at all.
 		{"0.0.0.0:8080", "mcp.example.com", true, nil, []string{"https://mcp.example.com"}, []string{"http://localhost:3000", "https://other.example.com"}},
 		{"0.0.0.0:8080", "192.0.2.7:8080", false, nil, []string{"http://192.0.2.7:8080"}, []string{"http://192.0.2.7", "http://192.0.2.8:8080"}},
 	}

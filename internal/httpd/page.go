@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"html/template"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -99,7 +100,17 @@ func (d *Door) clientURL(r *http.Request) string {
 		u.Scheme = "https"
 	}
 	if d.hasAdmin() {
-		u.Host = d.opt.Listen
+		u.Host = mainHost(d.opt.Listen, r.Host)
 	}
 	return u.String()
+}
+
+// mainHost is the address of the main listener. One that listens everywhere has no name of its own: the one that the
+// admin listener was called by will do.
+func mainHost(listen, asked string) string {
+	name, port, err := net.SplitHostPort(listen)
+	if ip, ok := parseIP(name); err == nil && (name == "" || ok && ip.IsUnspecified()) {
+		return net.JoinHostPort(splitHost(asked).name, port)
+	}
+	return listen
 }

@@ -190,9 +190,14 @@ func TestClientURL(t *testing.T) {
 			t.Errorf("public_url %s: the page does not show %s", public, want)
 		}
 	}
-	h := open(t, withAdmin)
-	if a := h.ask("GET", h.admin+"/", ""); !strings.Contains(a.body, "<code>http://127.0.0.1:8080/mcp</code>") {
-		t.Error("the page on the admin listener does not show the address of the main one")
+	for listen, want := range map[string]string{
+		"127.0.0.1:8080": "http://127.0.0.1:8080/mcp", "0.0.0.0:8080": "http://localhost:8080/mcp",
+		":8080": "http://localhost:8080/mcp", "[::]:8080": "http://localhost:8080/mcp",
+	} {
+		h := open(t, withAdmin, listening(listen))
+		if a := h.ask("GET", h.admin+"/", "", "Host: localhost:9090"); !strings.Contains(a.body, "<code>"+want+"</code>") {
+			t.Errorf("listening on %s: the page on the admin listener does not show %s", listen, want)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 //
 //	enter         panic recovery and access log around everything
 //	admit         Host, then Origin, on every path and method
-//	crossOrigin   CORS headers; a preflight ends here, before anybody is asked who he is
+//	crossOrigin   CORS headers; a preflight ends here, before anybody has to say who is calling
 //	authenticate  who is calling; the credential's header ends here
 //	drain         nothing new while shutting down
 //	bound         requests in flight
