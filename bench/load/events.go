@@ -12,8 +12,9 @@ func lastEvent(stream []byte) []byte {
 		line = bytes.TrimSuffix(line, []byte("\r"))
 		if len(line) == 0 {
 			if len(current) > 0 {
-				last, current = current, nil
+				last = current
 			}
+			current = nil
 			continue
 		}
 		data, isData := bytes.CutPrefix(line, []byte("data:"))
