@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 func notEmpty(s string) string {
@@ -23,8 +24,10 @@ func isVariableName(s string) string {
 func isHTTPURL(s string) string {
 	u, err := url.Parse(s)
 	switch {
-	case err != nil || strings.TrimSpace(s) != s:
+	case err != nil:
 		return "is not an address"
+	case strings.ContainsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }):
+		return "holds a blank or a line break"
 	case u.Scheme != "http" && u.Scheme != "https":
 		return "must begin with http:// or https://"
 	case u.Hostname() == "":

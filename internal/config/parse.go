@@ -91,6 +91,11 @@ func (t *tree) room(at pos, path string, depth int) bool {
 	}
 	if !t.full {
 		t.full = true
+		// The path of an endless alias is long, and only its beginning says anything.
+		const most = 60
+		if len(path) > most {
+			path = strings.ToValidUTF8(path[:most], "") + "..."
+		}
 		t.fail(at, path, "is nested deeper than %d levels or unfolds to more than %d values", maxTreeDepth, maxTreeNodes)
 	}
 	return false

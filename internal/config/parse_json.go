@@ -3,9 +3,11 @@ package config
 import (
 	"bytes"
 	"errors"
+	"io"
 	"regexp"
 	"sort"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tailscale/hujson"
@@ -14,10 +16,15 @@ import (
 // parseJSON reads JSON with comments and trailing commas.
 func parseJSON(text []byte) (*node, []fault) {
 	// The parser wants a line comment to end with a newline, also at the end of the text.
+	whole := bytes.TrimRight(text, " \t\r\n")
 	text = append(bytes.Clone(text), '\n')
 	v, err := hujson.Parse(text)
 	if err != nil {
-		return nil, []fault{jsonFault(err)}
+		f := jsonFault(err)
+		if end := posOf(whole, len(whole)); f.line > end.line {
+			f.pos = end
+		}
+		return nil, []fault{f}
 	}
 	j := jsonTree{text: text, starts: lineStarts(text)}
 	root := j.value(&v, "", 0)
@@ -45,6 +52,9 @@ func jsonFault(err error) fault {
 		if m[1] == `"` {
 			msg = `this string is not valid JSON: it holds a line break or control character, or a backslash that is not doubled (C:\\dir)`
 		}
+	}
+	if what, early := strings.CutSuffix(msg, ": "+io.ErrUnexpectedEOF.Error()); early {
+		msg = "the text ends too early, while " + what
 	}
 	f.msg = msg
 	return f

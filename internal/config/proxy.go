@@ -112,7 +112,7 @@ func (r *reader) checkProfiles(section *node, cfg *Config, ids []string) {
 		}
 		for i, id := range cfg.Proxy.Profiles[m.key].Servers {
 			if !slices.Contains(ids, id) {
-				p := r.refuse(at.member(m).member(*servers).index(i), servers.value.items[i].line, "there is no server %q", id)
+				p := r.refuse(at.member(m).member(*servers).index(i), servers.value.items[i].line, "there is no server %q", servers.value.items[i].text)
 				p.Suggestion = suggest(id, ids)
 			}
 		}

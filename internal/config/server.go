@@ -161,11 +161,11 @@ func (r *reader) withoutEffect(at place, entry *node, d *draft) {
 	if m := entry.get("auth_token"); m != nil && d.Transport != TransportStdio {
 		for name := range d.Headers {
 			if strings.EqualFold(name, "Authorization") {
-				r.mistake(at.member(*m), m.line, "and the header Authorization are the same thing; keep one")
+				r.mistake(at.member(*m), m.line, "says the same as the header Authorization; keep one")
 			}
 		}
 		if u, err := url.Parse(d.URL.Reveal()); err == nil && u.User != nil {
-			r.mistake(at.member(*m), m.line, "and a user in the url are the same thing; keep one")
+			r.mistake(at.member(*m), m.line, "says the same as the user in the url; keep one")
 		}
 	}
 }

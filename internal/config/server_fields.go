@@ -48,7 +48,7 @@ var serverFields = []field[draft]{
 	{key: "auth_token", typ: "string", doc: "Sent to `url` as `Authorization: Bearer ...`.", example: `"${TOKEN:-none}"`,
 		def: "none", read: readAuthToken, show: showAuthToken},
 	{key: "type", typ: "`stdio`, `http`, `sse`", doc: "How the server is reached; other spellings are listed below. Without it, `command` means `stdio`, and `url` means `http` with `sse` tried after it.",
-		example: `"sse"`, def: "inferred", read: readType, value: func(d *draft) any { return string(d.Transport) }},
+		example: `"sse"`, def: "inferred", read: readType, value: showType},
 	boolField("disabled", "Leaves the server out without removing it.", `true`, func(d *draft) *bool { return &d.Disabled }),
 	choiceField("protocol", "Which era of the protocol to speak; `auto` finds out.", `"legacy"`, func(d *draft) *Protocol { return &d.Protocol },
 		[]Protocol{ProtocolAuto, ProtocolLegacy, ProtocolModern}),
@@ -208,6 +208,14 @@ func readType(r *reader, at place, n *node, d *draft) {
 	if t == "" {
 		d.kind = "remote"
 	}
+}
+
+// showType says "remote" where the kind of a url is still to be found out.
+func showType(d *draft) any {
+	if d.TransportGuessed {
+		return "remote"
+	}
+	return string(d.Transport)
 }
 
 func readRequestMeta(r *reader, at place, n *node, d *draft) {
