@@ -18,23 +18,29 @@ func ValidID(tok []byte) bool {
 
 // integer is a number token without the zero fraction it may have; false when it is anything but an integer.
 func integer(tok []byte) ([]byte, bool) {
-	whole, fraction, dotted := bytes.Cut(tok, []byte("."))
-	if dotted && (len(fraction) == 0 || len(bytes.Trim(fraction, "0")) > 0) {
+	first := 0
+	if len(tok) > 0 && tok[0] == '-' {
+		first = 1
+	}
+	end := first
+	for end < len(tok) && isDigit(tok[end]) {
+		end++
+	}
+	if end == first || tok[first] == '0' && end > first+1 || !isZeroFraction(tok[end:]) {
 		return nil, false
 	}
-	digits := bytes.TrimPrefix(whole, []byte("-"))
-	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' {
-		return nil, false
+	if tok[first] == '0' {
+		return tok[end-1 : end], true // -0 is 0
 	}
-	for _, c := range digits {
-		if !isDigit(c) {
-			return nil, false
-		}
+	return tok[:end], true
+}
+
+// isZeroFraction says whether b is empty or a point and zeros.
+func isZeroFraction(b []byte) bool {
+	if len(b) == 0 {
+		return true
 	}
-	if digits[0] == '0' {
-		return digits, true // -0 is 0
-	}
-	return whole, true
+	return len(b) > 1 && b[0] == '.' && len(bytes.Trim(b[1:], "0")) == 0
 }
 
 // IDKey turns the token of a valid id into a key that is equal for equal ids however they are written ("A" and

@@ -60,12 +60,13 @@ func (n *names) meant(key []byte) string {
 	if len(key) >= len(n.byLen) {
 		return ""
 	}
-	for _, c := range n.byLen[len(key)] {
-		if equalFoldASCII(key, c.name) {
-			if c.name == string(key) {
-				return ""
-			}
-			return c.name
+	for i := range n.byLen[len(key)] {
+		name := n.byLen[len(key)][i].name
+		if string(key) == name {
+			return ""
+		}
+		if equalFoldASCII(key, name) {
+			return name
 		}
 	}
 	return ""
@@ -90,10 +91,10 @@ func (n *names) checkStrict(raw []byte, o *Object, place string) *ParseError {
 		return n.checkFolded(raw, o, place)
 	}
 	for i := range o.Members {
-		key := o.Members[i].bare(raw)
+		m := &o.Members[i]
 		for k := range i {
-			if equalFoldASCII(key, o.Members[k].bare(raw)) {
-				return duplicate(raw, &o.Members[i], place)
+			if other := &o.Members[k]; m.Key.len() == other.Key.len() && equalFoldASCII(m.bare(raw), other.bare(raw)) {
+				return duplicate(raw, m, place)
 			}
 		}
 	}
@@ -159,8 +160,8 @@ func equalFoldASCII[T string | []byte](a []byte, b T) bool {
 	if len(a) != len(b) {
 		return false
 	}
-	for i := range a {
-		if x, y := a[i], b[i]; x != y && (x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z') {
+	for i, x := range a {
+		if y := b[i]; x != y && (x|0x20 != y|0x20 || x|0x20 < 'a' || x|0x20 > 'z') {
 			return false
 		}
 	}

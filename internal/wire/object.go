@@ -8,6 +8,8 @@ type Span struct{ Start, End int }
 // Ok says whether there is something.
 func (s Span) Ok() bool { return s.End > s.Start }
 
+func (s Span) len() int { return s.End - s.Start }
+
 // Of is the part of raw that s covers, nil when s is absent. It shares raw's memory but cannot grow into it.
 func (s Span) Of(raw []byte) []byte {
 	if !s.Ok() {

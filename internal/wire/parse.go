@@ -181,10 +181,25 @@ func (s *scanner) failure() *ParseError {
 
 // trim drops a byte order mark and the blanks around a message.
 func trim(raw []byte) []byte {
-	const blanks = " \t\r\n"
-	raw = bytes.TrimPrefix(bytes.TrimLeft(raw, blanks), []byte("\uFEFF"))
-	return bytes.Trim(raw, blanks)
+	const bom = "\uFEFF"
+	raw = trimLeft(raw)
+	if len(raw) >= len(bom) && string(raw[:len(bom)]) == bom {
+		raw = trimLeft(raw[len(bom):])
+	}
+	for len(raw) > 0 && isBlank(raw[len(raw)-1]) {
+		raw = raw[:len(raw)-1]
+	}
+	return raw
 }
+
+func trimLeft(raw []byte) []byte {
+	for len(raw) > 0 && isBlank(raw[0]) {
+		raw = raw[1:]
+	}
+	return raw
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
 // tidy makes every control byte of a valid message a space. In valid JSON they stand between tokens only. A line
 // break there is legal JSON, but it also ends a message on stdio and a line of an event stream: passed on, it would

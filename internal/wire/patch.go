@@ -99,7 +99,7 @@ func (p *Patch) Len() int {
 func (p *Patch) length(edits []edit) int {
 	n := len(p.raw)
 	for i := range edits {
-		n += edits[i].size() - (edits[i].span.End - edits[i].span.Start)
+		n += edits[i].size() - edits[i].span.len()
 	}
 	return n
 }

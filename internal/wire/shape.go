@@ -9,7 +9,11 @@ func (f *Frame) envelope() envelope {
 	var e envelope
 	for i := range f.Top.Members {
 		m := &f.Top.Members[i]
-		switch m.name(f.Raw) {
+		name := m.bare(f.Raw)
+		if m.Name != "" {
+			name = []byte(m.Name)
+		}
+		switch string(name) {
 		case "jsonrpc":
 			e.version = m.Value
 		case "id":
@@ -68,7 +72,7 @@ func (f *Frame) readStrict() *ParseError {
 		return err
 	}
 	place, set := f.bodyNames()
-	if err := set.checkStrict(f.Raw, &f.Body, place); err != nil {
+	if err := set.checkStrict(f.Raw, &f.Body, place); err != nil || !f.Meta.Ok() {
 		return err
 	}
 	return metaNames.checkStrict(f.Raw, &f.Meta, place+"._meta")
@@ -83,7 +87,7 @@ func (f *Frame) readLenient() *ParseError {
 		return err
 	}
 	place, set := f.bodyNames()
-	if err := set.checkExact(f.Raw, &f.Body, place); err != nil {
+	if err := set.checkExact(f.Raw, &f.Body, place); err != nil || !f.Meta.Ok() {
 		return err
 	}
 	return metaNames.checkExact(f.Raw, &f.Meta, place+"._meta")

@@ -184,7 +184,7 @@ func (r *EventReader) addData(value Span) bool {
 		r.data = value
 	}
 	r.ev.HasData, r.begun = true, true
-	return r.data.End-r.data.Start <= r.max || r.refuse()
+	return r.data.len() <= r.max || r.refuse()
 }
 
 // refuse drops the event under way and the rest of it that is still to come.
@@ -208,7 +208,7 @@ func (r *EventReader) fill() {
 	if cap(r.buf)-len(r.buf) < eventChunk {
 		live := len(r.buf) - r.line
 		if r.ev.HasData {
-			live += r.data.End - r.data.Start
+			live += r.data.len()
 		}
 		if size := cap(r.buf); live > size/2 || size < 2*eventChunk {
 			r.moveTo(make([]byte, 0, 2*max(live, eventChunk)))
