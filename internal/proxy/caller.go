@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// Caller is who makes a request, as far as the middle has to know. It is immutable while a request runs.
+type Caller struct {
+	Era     wire.Era
+	Version string // the negotiated or stated revision
+	View    string // which selection of the catalog: see ViewKey
+	// Principal is who the client authenticated as; empty for anybody.
+	Principal string
+	// Unit tells this caller's connections apart at upstreams that are not shared; empty for nobody in particular.
+	Unit string
+	// LogLevel is what the client asked for in this request (modern); empty for no log messages.
+	LogLevel string
+}
+
+// Request is one request of a client.
+type Request struct {
+	Caller *Caller
+	Frame  *wire.Frame
+	Sink   Sink
+	// Param gives the value of a Mcp-Param header, decoded, and whether it is there and well-formed; nil where the
+	// transport has no headers.
+	Param func(name string) (value string, ok bool)
+}
+
+// Sink takes what belongs to a request before its answer.
+type Sink interface {
+	// Notify sends a notification to the client. The frame may be reused after it returns.
+	Notify(frame []byte)
+}
+
+// ViewAll is the view of everything.
+const ViewAll = ""
+
+// ServerView is the view of one upstream by its wire names.
+func ServerView(id string) string { return "server/" + id }
+
+// ProfileView is the view of a profile.
+func ProfileView(name string) string { return "profile/" + name }
+
+func (c *Caller) unit() upstream.Unit { return upstream.Unit{Key: c.Unit} }

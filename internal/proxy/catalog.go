@@ -1,0 +1,181 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+const (
+	// refreshPause is the least time between two looks at the lists of one upstream: however often it announces
+	// changes, and even if being looked at makes it announce one.
+	refreshPause = time.Second
+	// refreshDelay gathers announcements that come together.
+	refreshDelay = 50 * time.Millisecond
+	// refreshAgain is when a list that failed is looked at again.
+	refreshAgain = 15 * time.Second
+)
+
+// catalog keeps the snapshot up to date. One goroutine per upstream fetches its lists; a refresh merges all of them
+// and puts the new snapshot in the place of the old one.
+type catalog struct {
+	log        *zap.Logger
+	count      *count.Counters
+	merge      func(map[string]*listing) *snapshot
+	onChange   func(view string, changed [kinds]bool)
+	snap       atomic.Pointer[snapshot]
+	refreshers map[string]*refresher
+	ups        []*upstream.Upstream
+
+	settled   chan struct{} // closed once every upstream has been listed or has failed for the first time
+	settling  sync.Once
+	remaining atomic.Int64
+
+	mu       sync.Mutex // guards listings and the order of merges
+	listings map[string]*listing
+}
+
+// refresher is the news of one upstream.
+type refresher struct {
+	u     *upstream.Upstream
+	kick  chan struct{}
+	first sync.Once
+}
+
+func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
+	cat := &catalog{log: log, count: c, ups: ups, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
+		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}}
+	for _, u := range ups {
+		cat.refreshers[u.ID] = &refresher{u: u, kick: make(chan struct{}, 1)}
+	}
+	cat.remaining.Store(int64(len(ups)))
+	if len(ups) == 0 {
+		close(cat.settled)
+	}
+	return cat
+}
+
+// Notification hears that an upstream's lists have changed.
+func (c *catalog) Notification(u *upstream.Upstream, f *wire.Frame) {
+	for k := range kinds {
+		if f.Method == kindInfo[k].changed {
+			c.Changed(u)
+			return
+		}
+	}
+	c.count.Drop(count.DropNotification)
+}
+
+// Changed hears that an upstream was connected anew or has announced a change.
+func (c *catalog) Changed(u *upstream.Upstream) {
+	r := c.refreshers[u.ID]
+	if r == nil {
+		return
+	}
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run refreshes one upstream until ctx ends.
+func (c *catalog) run(ctx context.Context, r *refresher) {
+	again := time.NewTimer(time.Hour)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.kick:
+		case <-again.C:
+		}
+		if !r.u.Status().Up {
+			c.firstDone(r)
+			continue
+		}
+		sleep(ctx, refreshDelay)
+		select {
+		case <-r.kick:
+		default:
+		}
+		if err := c.refresh(ctx, r.u); err != nil {
+			c.log.Warn("the lists of an upstream are not complete", zap.String("upstream", r.u.ID), zap.Error(err))
+			again.Reset(refreshAgain)
+		}
+		c.firstDone(r)
+		sleep(ctx, refreshPause)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+func (c *catalog) firstDone(r *refresher) {
+	r.first.Do(func() {
+		if c.remaining.Add(-1) == 0 {
+			c.settle()
+		}
+	})
+}
+
+// settle ends the waiting for upstreams that start.
+func (c *catalog) settle() { c.settling.Do(func() { close(c.settled) }) }
+
+// refresh fetches the lists of one upstream and publishes what is new.
+func (c *catalog) refresh(ctx context.Context, u *upstream.Upstream) error {
+	ctx, cancel := context.WithTimeout(ctx, u.Config().ConnectTimeout+u.Config().CallTimeout)
+	defer cancel()
+	lease, err := u.AcquireShared(ctx)
+	if err != nil {
+		return err
+	}
+	defer lease.Release()
+	l := &lister{u: u, lease: lease, log: c.log.With(zap.String("upstream", u.ID)), count: c.count, meta: u.Config().RequestMeta}
+	c.mu.Lock()
+	before := c.listings[u.ID]
+	c.mu.Unlock()
+	after := l.fetch(ctx, before)
+	c.publish(u.ID, after)
+	return after.partial
+}
+
+// publish puts a new listing into the snapshot and tells those whose view it changes.
+func (c *catalog) publish(id string, l *listing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listings[id] = l
+	before := c.snap.Load()
+	after := c.merge(c.listings)
+	c.snap.Store(after)
+	for key, v := range after.views {
+		var changed [kinds]bool
+		any := false
+		for k := range kinds {
+			changed[k] = v.sums[k] != before.views[key].sums[k]
+			any = any || changed[k]
+		}
+		if any {
+			c.onChange(key, changed)
+		}
+	}
+}
+
+// listing gives what an upstream was last heard to offer; nil before.
+func (c *catalog) listing(id string) *listing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.listings[id]
+}

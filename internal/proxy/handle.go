@@ -1,0 +1,237 @@
+package proxy
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// Handle answers one request. It returns when there is an answer, or when ctx ends; cancel ends ctx with a cause and is
+// used for the call's own limits. The request's frame is not used after Handle returns.
+func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req *Request) Answer {
+	began := time.Now()
+	c := &call{p: p, req: req, ctx: ctx, cancel: cancel, began: began, up: ourselves, method: req.Frame.Method}
+	flight := p.metrics.flight[ourselves]
+	if kind, key, ok := c.routed(); ok {
+		it, refusal := c.route(kind, key)
+		if it == nil {
+			return c.finish(refusal, Invalid)
+		}
+		if it.local != nil {
+			return c.finish(c.answerLocally(it))
+		}
+		c.item, c.up = it, it.Upstream.ID
+		flight = p.metrics.flight[c.up]
+		flight.Inc()
+		defer flight.Dec()
+		return c.finish(c.forward())
+	}
+	flight.Inc()
+	defer flight.Dec()
+	return c.finish(c.own())
+}
+
+// finish notes how the request ended: metrics and one line in the log.
+func (c *call) finish(a Answer, o Outcome) Answer {
+	took := time.Since(c.began)
+	c.p.metrics.of(c.up, c.method).record(o, took)
+	level := zap.InfoLevel
+	if c.up == ourselves {
+		level = zap.DebugLevel
+	}
+	if e := c.p.log.Check(level, "call"); e != nil {
+		target := ""
+		if c.item != nil {
+			target = c.item.Wire
+		}
+		e.Write(zap.String("request_id", c.requestID()), zap.String("upstream", c.up), zap.String("method", c.method), zap.String("target", target),
+			zap.String("outcome", string(o)), zap.Duration("took", took), zap.String("era", c.req.Caller.Era.String()), zap.String("principal", c.req.Caller.Principal))
+	}
+	return a
+}
+
+func (c *call) requestID() string {
+	if c.id == "" {
+		c.id = c.p.requestID()
+	}
+	return c.id
+}
+
+// rawID is the id of the client's request as it wrote it.
+func (c *call) rawID() []byte { return c.req.Frame.ID.Of(c.req.Frame.Raw) }
+
+// routed tells which item a request is about, for the methods that go to an upstream.
+func (c *call) routed() (kind Kind, key wire.Span, ok bool) {
+	f := c.req.Frame
+	switch f.Method {
+	case "tools/call":
+		return Tool, f.Body.Get(f.Raw, "name"), true
+	case "prompts/get":
+		return Prompt, f.Body.Get(f.Raw, "name"), true
+	case "resources/read":
+		return Resource, f.Body.Get(f.Raw, "uri"), true
+	}
+	return 0, wire.Span{}, false
+}
+
+// route finds the item, or gives the refusal. What is hidden and what was never there is refused alike.
+func (c *call) route(kind Kind, key wire.Span) (*Item, Answer) {
+	f := c.req.Frame
+	c.key = key
+	name, ok := wire.DecodeString(key.Of(f.Raw))
+	if !ok {
+		return nil, Failure(c.rawID(), wire.CodeInvalidParams, f.Method+": params."+kindInfo[kind].id+" must be a string", nil)
+	}
+	if kind == Tool {
+		if args := f.Body.Get(f.Raw, "arguments").Of(f.Raw); len(args) > 0 && args[0] != '{' {
+			return nil, Failure(c.rawID(), wire.CodeInvalidParams, "tools/call: params.arguments must be an object", nil)
+		}
+	}
+	it := c.lookup(kind, name)
+	if it == nil {
+		// Right after a start the name may belong to an upstream that is still coming.
+		c.p.settle(c.ctx)
+		it = c.lookup(kind, name)
+	}
+	if it == nil {
+		code := wire.CodeInvalidParams
+		if kind == Resource && c.req.Caller.Era == wire.Legacy {
+			code = wire.CodeResourceNotFound
+		}
+		return nil, Failure(c.rawID(), code, "unknown "+kind.String()+": "+name, nil)
+	}
+	return it, Answer{}
+}
+
+// settle waits for upstreams that have just been started, within the grace.
+func (p *Proxy) settle(ctx context.Context) {
+	select {
+	case <-p.catalog.settled:
+	case <-ctx.Done():
+	}
+}
+
+func (p *Proxy) view(c *Caller) *view {
+	s := p.catalog.snap.Load()
+	if v := s.views[c.View]; v != nil {
+		return v
+	}
+	return emptyView
+}
+
+var emptyView = func() *view {
+	v := newView(selection{})
+	v.seal(nil)
+	return v
+}()
+
+func (c *call) lookup(kind Kind, name string) *Item {
+	v := c.p.view(c.req.Caller)
+	if it := v.find(kind, name); it != nil || kind != Resource {
+		return it
+	}
+	return v.match(name)
+}
+
+// answerLocally runs a tool of our own.
+func (c *call) answerLocally(it *Item) (Answer, Outcome) {
+	f := c.req.Frame
+	out := it.local(c.p.view(c.req.Caller), f.Body.Get(f.Raw, "arguments").Of(f.Raw))
+	if out.invalid != "" {
+		return Failure(c.rawID(), wire.CodeInvalidParams, out.invalid, nil), Invalid
+	}
+	return Result(c.rawID(), c.p.eraResult(out.result, c.req.Caller.Era)), OK
+}
+
+// eraResult adds to a result of our own what its era demands.
+func (p *Proxy) eraResult(result []byte, era wire.Era) []byte {
+	if era != wire.Modern {
+		return result
+	}
+	obj, _ := wire.ObjectAt(result, wire.Span{End: len(result)})
+	var patch wire.Patch
+	patch.Reset(result)
+	patch.Insert(&obj, "_meta", []byte(`{"`+wire.MetaServerInfo+`":`+string(p.serverInfo)+`}`))
+	patch.Insert(&obj, "resultType", []byte(`"complete"`))
+	return patch.Append(nil)
+}
+
+// own answers what the proxy answers itself.
+func (c *call) own() (Answer, Outcome) {
+	caller, m := c.req.Caller, c.req.Frame.Method
+	for k := range kinds {
+		if kindInfo[k].method == m {
+			return c.list(k)
+		}
+	}
+	switch {
+	case m == "ping" && caller.Era == wire.Legacy:
+		return Result(c.rawID(), []byte("{}")), OK
+	case m == "server/discover" && caller.Era == wire.Modern:
+		return Result(c.rawID(), c.p.discover(caller)), OK
+	}
+	return Failure(c.rawID(), wire.CodeMethodNotFound, "method not found: "+m, nil), Invalid
+}
+
+// list serves a list from the snapshot. There is one page.
+func (c *call) list(k Kind) (Answer, Outcome) {
+	f := c.req.Frame
+	if f.Body.Get(f.Raw, "cursor").Ok() {
+		return Failure(c.rawID(), wire.CodeInvalidParams, f.Method+": params.cursor is not one that this server has given", nil), Invalid
+	}
+	c.p.settle(c.ctx)
+	return Result(c.rawID(), c.p.view(c.req.Caller).lists[k][classOf(c.req.Caller.Era)]), OK
+}
+
+// discover is the answer to server/discover (2026-07-28, server/discover).
+func (p *Proxy) discover(caller *Caller) []byte {
+	b := []byte(`{"resultType":"complete","supportedVersions":[`)
+	for i, v := range wire.Revisions() {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = wire.AppendString(b, v)
+	}
+	b = append(append(b, `],"capabilities":`...), p.Capabilities(caller.View)...)
+	if text := p.Instructions(caller.View); text != "" {
+		b = wire.AppendString(append(b, `,"instructions":`...), text)
+	}
+	b = append(b, `,"ttlMs":60000,"cacheScope":"private","_meta":{"`+wire.MetaServerInfo+`":`...)
+	return append(append(b, p.serverInfo...), "}}"...)
+}
+
+// Capabilities are what the proxy declares towards a client of this view. They are the same whoever is up: a legacy
+// client hears them only once.
+func (p *Proxy) Capabilities(viewKey string) string {
+	const whole = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`
+	for _, u := range p.ups.All() {
+		if viewKey == ServerView(u.ID) {
+			return capabilitiesOf(u.Peer(), whole)
+		}
+	}
+	return whole
+}
+
+// capabilitiesOf are those of one upstream, as far as they are relayed.
+func capabilitiesOf(peer *upstream.Peer, whole string) string {
+	if peer == nil {
+		return whole
+	}
+	out := ""
+	for _, name := range []string{"tools", "prompts", "resources"} {
+		if peer.Has(name) {
+			out += `,"` + name + `":{"listChanged":true}`
+		}
+	}
+	if out == "" {
+		return "{}"
+	}
+	return "{" + out[1:] + "}"
+}
+
+func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

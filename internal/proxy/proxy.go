@@ -1,0 +1,222 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// Options are what the proxy needs from outside.
+type Options struct {
+	Upstreams *upstream.Set
+	Naming    config.Naming
+	Profiles  map[string]config.Profile
+	Server    config.ServerInfo
+	Log       *zap.Logger
+	Count     *count.Counters
+	Registry  prometheus.Registerer
+	// ListGrace is how long a list, or a call of an unknown name, waits for upstreams that have just been started.
+	ListGrace time.Duration
+}
+
+// Proxy answers requests from the catalog or routes them to the upstream that owns what they are about. It is safe for
+// concurrent use.
+type Proxy struct {
+	ups     *upstream.Set
+	server  config.ServerInfo
+	log     *zap.Logger
+	count   *count.Counters
+	metrics *Metrics
+	catalog *catalog
+	grace   time.Duration
+
+	requestPrefix string
+	requests      atomic.Uint64
+	serverInfo    []byte
+
+	cancel context.CancelFunc
+	runs   sync.WaitGroup
+}
+
+// New makes a proxy. The upstreams must have been made with the proxy's [Relay] as their observer.
+func New(o Options, relay *Relay) *Proxy {
+	var ids []string
+	var servers []*config.Server
+	for _, u := range o.Upstreams.All() {
+		ids = append(ids, u.ID)
+		servers = append(servers, u.Config())
+	}
+	p := &Proxy{ups: o.Upstreams, server: o.Server, log: o.Log, count: o.Count, grace: o.ListGrace,
+		metrics: NewMetrics(o.Registry, ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
+	p.serverInfo = serverInfo(o.Server)
+	p.requestPrefix = randomPrefix()
+	selections := selectionsOf(o.Profiles, ids)
+	names := newNamer(o.Naming, servers)
+	p.catalog.merge = func(l map[string]*listing) *snapshot {
+		m := &merger{ups: o.Upstreams.All(), listings: l, namer: names, naming: o.Naming, selections: selections, log: o.Log, tail: modernTail(p.serverInfo)}
+		return m.build()
+	}
+	p.catalog.snap.Store(p.catalog.merge(nil))
+	relay.to.Store(p.catalog)
+	o.Registry.MustRegister(itemCollector{p})
+	return p
+}
+
+// selectionsOf lists the views: everything, each profile, each upstream.
+func selectionsOf(profiles map[string]config.Profile, ids []string) []selection {
+	out := []selection{{key: ViewAll}}
+	for _, name := range slices.Sorted(maps.Keys(profiles)) {
+		pr := profiles[name]
+		out = append(out, selection{key: ProfileView(name), servers: append([]string{}, pr.Servers...), policy: pr.ToolPolicy})
+	}
+	for _, id := range ids {
+		out = append(out, selection{key: ServerView(id), servers: []string{id}, raw: true})
+	}
+	return out
+}
+
+// Relay passes what upstreams announce to the proxy that is made after them.
+type Relay struct {
+	to atomic.Pointer[catalog]
+}
+
+// Notification implements upstream.Observer.
+func (r *Relay) Notification(u *upstream.Upstream, f *wire.Frame) {
+	if c := r.to.Load(); c != nil {
+		c.Notification(u, f)
+	}
+}
+
+// Changed implements upstream.Observer.
+func (r *Relay) Changed(u *upstream.Upstream) {
+	if c := r.to.Load(); c != nil {
+		c.Changed(u)
+	}
+}
+
+// OnChange sets what hears that the items of a view have changed. It is called before Start, and must not block.
+func (p *Proxy) OnChange(f func(view string, changed Changes)) {
+	p.catalog.onChange = func(view string, c [kinds]bool) {
+		f(view, Changes{Tools: c[Tool], Prompts: c[Prompt], Resources: c[Resource] || c[Template]})
+	}
+}
+
+// Changes tells which lists of a view have changed.
+type Changes struct{ Tools, Prompts, Resources bool }
+
+// Start begins to keep the catalog.
+func (p *Proxy) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	for _, r := range p.catalog.refreshers {
+		p.runs.Go(func() { p.catalog.run(ctx, r) })
+	}
+	p.runs.Go(func() {
+		sleep(ctx, p.grace)
+		p.catalog.settle()
+	})
+}
+
+// Stop ends the keeping of the catalog and waits for it.
+func (p *Proxy) Stop() {
+	p.cancel()
+	p.runs.Wait()
+}
+
+// Settled is closed once every upstream has been listed or has failed for the first time, or the grace is over.
+func (p *Proxy) Settled() <-chan struct{} { return p.catalog.settled }
+
+// HasView says whether there is a view of that key.
+func (p *Proxy) HasView(key string) bool { return p.catalog.snap.Load().views[key] != nil }
+
+// Names reports the final names.
+func (p *Proxy) Names() []NameReport { return p.catalog.snap.Load().names }
+
+// Conflicts gives the reports of names that are taken twice where the configuration calls that an error.
+func (p *Proxy) Conflicts() (out []NameReport) {
+	for _, n := range p.Names() {
+		if len(n.Why) > len(conflictPrefix) && n.Why[:len(conflictPrefix)] == conflictPrefix {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Counts tells how much each upstream offers, by kind.
+func (p *Proxy) Counts() map[string][4]int {
+	out := map[string][4]int{}
+	for _, u := range p.ups.All() {
+		out[u.ID] = [4]int{}
+	}
+	for _, items := range p.catalog.snap.Load().views[ViewAll].items {
+		for _, it := range items {
+			if it.local == nil {
+				n := out[it.Upstream.ID]
+				n[it.Kind]++
+				out[it.Upstream.ID] = n
+			}
+		}
+	}
+	return out
+}
+
+// ListFailure tells why the lists of an upstream are not whole; nil where they are.
+func (p *Proxy) ListFailure(id string) error {
+	if l := p.catalog.listing(id); l != nil {
+		return l.partial
+	}
+	return nil
+}
+
+// Listed says whether the lists of an upstream have been fetched.
+func (p *Proxy) Listed(id string) bool { return p.catalog.listing(id) != nil }
+
+func randomPrefix() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+func (p *Proxy) requestID() string {
+	return p.requestPrefix + "-" + strconv.FormatUint(p.requests.Add(1), 36)
+}
+
+// serverInfo is the raw object of what we call ourselves.
+func serverInfo(s config.ServerInfo) []byte {
+	b := wire.AppendString([]byte(`{"name":`), s.Name)
+	b = wire.AppendString(append(b, `,"version":`...), s.Version)
+	if s.Title != "" {
+		b = wire.AppendString(append(b, `,"title":`...), s.Title)
+	}
+	return append(b, '}')
+}
+
+// ServerInfo is the raw object of what we call ourselves.
+func (p *Proxy) ServerInfo() []byte { return p.serverInfo }
+
+// Instructions are the text for a client of this view.
+func (p *Proxy) Instructions(viewKey string) string {
+	for _, u := range p.ups.All() {
+		if viewKey == ServerView(u.ID) {
+			if peer := u.Peer(); peer != nil {
+				return peer.Instructions
+			}
+			return ""
+		}
+	}
+	return p.server.Instructions
+}

@@ -1,0 +1,218 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+)
+
+// The ladder of a stop: stdin is closed first, since that is how the stdio transport ends a server; then the whole
+// process group gets SIGTERM, then SIGKILL.
+const (
+	graceAfterEOF  = 2 * time.Second
+	graceAfterTerm = 2 * time.Second
+	// drainAfterExit is how long the pipes may be held open by somebody else after the process has gone.
+	drainAfterExit = time.Second
+	// graceForGroup is how long the rest of the group may take after its leader has gone and it has got SIGTERM.
+	graceForGroup = 500 * time.Millisecond
+)
+
+// child is one process and the conversation over its stdin and stdout.
+type child struct {
+	*pipe
+	env    *env
+	cmd    *exec.Cmd
+	stdout *os.File
+	stderr *tailLog
+	pumps  sync.WaitGroup // the readers of stdout and stderr
+
+	exited chan struct{} // closed when the process itself has ended, before its group is gone
+	gone   chan struct{} // closed when it is reaped and nothing of ours runs for it any more
+	status error         // how it ended; set before exited is closed
+
+	stopOnce sync.Once
+	stopping chan struct{}
+}
+
+// startChild starts the command of an upstream in a process group of its own.
+func startChild(e *env, cfg *config.Server, secrets []string) (*child, error) {
+	cmd, err := command(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &child{env: e, cmd: cmd, exited: make(chan struct{}), gone: make(chan struct{}), stopping: make(chan struct{})}
+	c.stderr = newTailLog(e.log, e.count, secrets)
+	var ends [3]*os.File // stdin to write, stdout and stderr to read
+	if ends, err = openPipes(cmd); err != nil {
+		return nil, err
+	}
+	err = cmd.Start()
+	closeAll(cmd.Stdin.(*os.File), cmd.Stdout.(*os.File), cmd.Stderr.(*os.File))
+	if err != nil {
+		closeAll(ends[:]...)
+		return nil, startError(cfg, cmd, err)
+	}
+	e.log.Info("child started", zap.Int("pid", cmd.Process.Pid), zap.String("command", filepath.Base(cfg.Command)))
+	c.stdout = ends[1]
+	c.pipe = newPipe(e, ends[0])
+	c.pipe.why = c.why
+	c.pipe.broken = func(error) { c.kill() }
+	c.pumps.Go(func() { c.pipe.run(c.stdout) })
+	c.pumps.Go(func() { c.stderr.drain(ends[2]) })
+	go c.wait(ends[2])
+	return c, nil
+}
+
+func command(cfg *config.Server) (*exec.Cmd, error) {
+	environ := childEnv(cfg, os.Environ())
+	path, err := lookPath(cfg.Command, cfg.Cwd, environ)
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: path, Args: append([]string{cfg.Command}, cfg.Args...), Env: environ, Dir: cfg.Cwd, SysProcAttr: groupAttr()}
+	return cmd, nil
+}
+
+// openPipes gives the child its three streams and us their other ends.
+func openPipes(cmd *exec.Cmd) (ours [3]*os.File, err error) {
+	var theirs [3]*os.File
+	for i := range ours {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(ours[:]...)
+			closeAll(theirs[:]...)
+			return ours, fmt.Errorf("opening a pipe: %w", err)
+		}
+		if i == 0 {
+			theirs[i], ours[i] = r, w
+		} else {
+			ours[i], theirs[i] = r, w
+		}
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	return ours, nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// wait sees the process end, ends what is left of its group, lets the pipes run dry, and reaps it.
+func (c *child) wait(stderr *os.File) {
+	waitExit(c.cmd.Process)
+	// The group is told before the process is reaped: until then its number cannot belong to anybody else.
+	signalGroup(c.cmd.Process, false)
+	err := c.cmd.Wait()
+	c.status = exitError(c.cmd, err)
+	close(c.exited)
+	endGroup(c.cmd.Process)
+	// What the process wrote before its end is still read; a process outside the group that holds the pipes is not
+	// waited for.
+	timer := time.AfterFunc(drainAfterExit, func() { closeAll(c.stdout, stderr) })
+	c.pumps.Wait()
+	timer.Stop()
+	closeAll(c.stdout, stderr)
+	_ = c.pipe.w.Close()
+	c.pipe.wg.Stop()
+	c.env.log.Info("child ended", zap.Int("pid", c.cmd.Process.Pid), zap.String("status", c.status.Error()))
+	close(c.gone)
+}
+
+func exitError(cmd *exec.Cmd, err error) error {
+	if cmd.ProcessState == nil {
+		return fmt.Errorf("waiting for the process: %w", err)
+	}
+	switch code := cmd.ProcessState.ExitCode(); {
+	case code >= 0:
+		return fmt.Errorf("the process exited with code %d", code)
+	default:
+		return fmt.Errorf("the process ended by %s", cmd.ProcessState)
+	}
+}
+
+// why gives the reason of the end of stdout: how the process ended and the last it said.
+func (c *child) why(err error) error {
+	select {
+	case <-c.exited:
+	case <-time.After(drainAfterExit):
+		return fmt.Errorf("the process closed its stdout: %w", err)
+	}
+	c.stderr.settle()
+	if last := c.stderr.last(3); len(last) > 0 {
+		return fmt.Errorf("%w; its last words: %s", c.status, strings.Join(last, " | "))
+	}
+	return c.status
+}
+
+// Close stops the process and waits until it is gone; its second and later callers only wait.
+func (c *child) Close() {
+	c.stopOnce.Do(func() {
+		close(c.stopping)
+		// A writer may hold the turn while the child does not read; closing the pipe frees it.
+		_ = c.pipe.w.Close()
+		if !c.within(graceAfterEOF) {
+			signalGroup(c.cmd.Process, false)
+			if !c.within(graceAfterTerm) {
+				c.kill()
+			}
+		}
+	})
+	<-c.gone
+}
+
+func (c *child) within(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-c.exited:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+func (c *child) kill() { signalGroup(c.cmd.Process, true) }
+
+func (c *child) Done() <-chan struct{} { return c.pipe.done }
+
+func (c *child) Err() error {
+	c.mux.mu.Lock()
+	defer c.mux.mu.Unlock()
+	return c.mux.err
+}
+
+func (c *child) Exited(ctx context.Context) bool {
+	select {
+	case <-c.exited:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// startError names the command, and for one that was not found the PATH that was searched.
+func startError(cfg *config.Server, cmd *exec.Cmd, err error) error {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("cannot start %q (%s): %w", cfg.Command, cmd.Path, err)
+}
+
+func (c *child) negotiated(*Peer) {}
+
+func (c *child) opened() {}

@@ -1,0 +1,52 @@
+package upstream
+
+import (
+	"strconv"
+	"sync"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// connPeer hears what one connection says that belongs to no call. Its methods must not block.
+type connPeer interface {
+	Notification(f *wire.Frame)
+}
+
+// env is what every connection of an upstream needs.
+type env struct {
+	id     string
+	log    *zap.Logger
+	count  *count.Counters
+	budget *Budget
+	peer   connPeer
+	limits wire.Limits
+	// maxFrame bounds one message of the upstream, in bytes.
+	maxFrame int
+	noisy    *sync.Once
+}
+
+// noise logs the first foreign line of an upstream; all are counted.
+func (e *env) noise(what string, line []byte) {
+	e.noisy.Do(func() {
+		if len(line) > 200 {
+			line = line[:200]
+		}
+		e.log.Warn("the upstream writes what is no message; it is ignored, further ones without a word",
+			zap.String("what", what), zap.String("text", strconv.QuoteToASCII(string(line))))
+	})
+}
+
+// parse scans a frame of the upstream, counting repairs.
+func (e *env) parse(raw []byte) (*wire.Frame, error) {
+	f, err := wire.Parse(raw, wire.Upstream, e.limits)
+	if err != nil {
+		return nil, err
+	}
+	if f.Repaired {
+		e.count.Repair(e.id, count.RepairUTF8)
+	}
+	return f, nil
+}

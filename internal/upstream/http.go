@@ -1,0 +1,260 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// newTransport is tuned for many calls at a time to one server. There is no limit on the wait for headers, since a call
+// that is answered as JSON has none until it ends, and no compression: events must not wait in a compressor.
+func newTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         dialer.DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 256,
+		MaxIdleConns:        1024,
+		IdleConnTimeout:     90 * time.Second,
+		ForceAttemptHTTP2:   true,
+		DisableCompression:  true,
+		WriteBufferSize:     16 << 10,
+		ReadBufferSize:      32 << 10,
+	}
+}
+
+// httpConn is a conversation over streamable HTTP: one POST for each call, so that a failure is that call's alone. In
+// the legacy era it has a session, which is replaced once when the server has lost it.
+type httpConn struct {
+	env    *env
+	rt     http.RoundTripper
+	url    *url.URL
+	static http.Header // configured headers and credentials
+	lost   func()      // told when a lost session has been replaced
+	redo   func(ctx context.Context, c *httpConn) error // does the handshake again
+
+	peer    atomic.Pointer[Peer]
+	session atomic.Pointer[string]
+	renewal sync.Mutex // held while a lost session is replaced
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     group
+	stream context.CancelFunc // ends the standing GET stream
+}
+
+func newHTTPConn(e *env, cfg *config.Server, rt http.RoundTripper) (*httpConn, error) {
+	u, err := url.Parse(cfg.URL.Reveal())
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, errors.New("url is not an http or https URL")
+	}
+	c := &httpConn{env: e, rt: rt, url: u, static: staticHeaders(cfg), lost: func() {}, stream: func() {}}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	return c, nil
+}
+
+// protocolHeaders are ours alone: a configured header never takes their place.
+var protocolHeaders = map[string]bool{
+	"Content-Type": true, "Accept": true, "Mcp-Session-Id": true, "Mcp-Protocol-Version": true, "Mcp-Method": true,
+	"Mcp-Name": true, "Last-Event-Id": true, "Content-Length": true, "Transfer-Encoding": true, "Connection": true,
+}
+
+func staticHeaders(cfg *config.Server) http.Header {
+	h := http.Header{
+		"Content-Type": {"application/json"},
+		"Accept":       {"application/json, text/event-stream"},
+		"User-Agent":   {"mcp-proxy"},
+	}
+	if t := cfg.AuthToken.Reveal(); t != "" {
+		h.Set("Authorization", "Bearer "+t)
+	}
+	for k, v := range cfg.Headers {
+		if k = http.CanonicalHeaderKey(k); !protocolHeaders[k] {
+			h[k] = []string{v.Reveal()}
+		}
+	}
+	return h
+}
+
+// request makes one HTTP request of this conversation.
+func (c *httpConn) request(ctx context.Context, verb string, body []byte, session string) *http.Request {
+	h := make(http.Header, len(c.static)+5)
+	for k, v := range c.static {
+		h[k] = v
+	}
+	if p := c.peer.Load(); p != nil && p.Version >= wire.Rev20250618 {
+		h["Mcp-Protocol-Version"] = []string{p.Version}
+	}
+	if session != "" {
+		h["Mcp-Session-Id"] = []string{session}
+	}
+	req := (&http.Request{Method: verb, URL: c.url, Host: c.url.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
+	if host := c.static.Get("Host"); host != "" {
+		req.Host = host
+	}
+	setBody(req, body)
+	return req
+}
+
+func (c *httpConn) sessionID() string {
+	if s := c.session.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
+
+// mirror sets the headers that repeat what a modern request says in its body.
+func mirror(h http.Header, out *Outgoing, version string) {
+	h["Mcp-Protocol-Version"] = []string{version}
+	h["Mcp-Method"] = []string{out.Method}
+	if out.Name != "" {
+		h["Mcp-Name"] = []string{EncodeHeader(out.Name)}
+	}
+	for _, p := range out.Params {
+		h["Mcp-Param-"+p.Name] = []string{EncodeHeader(p.Value)}
+	}
+}
+
+func (c *httpConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
+	return &httpExchange{c: c, out: out}, nil
+}
+
+// roundTrip sends a request, follows redirects that stay at the same origin and keep the method, and tells apart what
+// never left from what may have arrived.
+func (c *httpConn) roundTrip(req *http.Request, body []byte) (*http.Response, error) {
+	for hop := 0; ; hop++ {
+		resp, err := c.rt.RoundTrip(req)
+		if err != nil {
+			return nil, c.lostOnTheWay(req.Context(), err)
+		}
+		if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+			return resp, nil
+		}
+		to, err := resp.Location()
+		_ = resp.Body.Close()
+		switch {
+		case err != nil:
+			return nil, c.transportError(fmt.Errorf("HTTP %d without a usable Location", resp.StatusCode))
+		case to.Scheme != req.URL.Scheme || to.Host != req.URL.Host:
+			return nil, c.transportError(fmt.Errorf("the server redirects to another origin (%s://%s), which is not followed; change the url", to.Scheme, to.Host))
+		case hop == maxRedirects:
+			return nil, c.transportError(fmt.Errorf("more than %d redirects", maxRedirects))
+		}
+		if hop == 0 {
+			c.env.log.Warn("the server redirects; set the url to where it leads", zap.String("path", to.Path))
+		}
+		next := req.Clone(req.Context())
+		next.URL = to
+		setBody(next, body)
+		req = next
+	}
+}
+
+const maxRedirects = 3
+
+func (c *httpConn) transportError(err error) error {
+	return &Error{Upstream: c.env.id, Reason: ReasonTransport, Err: err}
+}
+
+// lostOnTheWay classifies a failed round trip. A connection that was never made carried nothing; with it the whole
+// upstream is found to be down.
+func (c *httpConn) lostOnTheWay(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	err = withoutURL(err)
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" || isTLS(err) {
+		down := &Error{Upstream: c.env.id, Reason: ReasonUnavailable, Err: errors.Join(errNeverSent, err)}
+		c.cancel(atStage("run", err))
+		return down
+	}
+	return &Error{Upstream: c.env.id, Reason: ReasonUncertain, Err: fmt.Errorf("the connection was lost: %w", err)}
+}
+
+func isTLS(err error) bool {
+	s := err.Error()
+	return strings.HasPrefix(s, "tls: ") || strings.HasPrefix(s, "x509: ") || strings.Contains(s, "TLS handshake")
+}
+
+// withoutURL drops the URL that net/http puts before its errors: it may carry credentials.
+func withoutURL(err error) error {
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		return ue.Err
+	}
+	return err
+}
+
+func (c *httpConn) Notify(ctx context.Context, frame []byte) error {
+	req := c.request(ctx, http.MethodPost, frame, c.sessionID())
+	if p := c.peer.Load(); p != nil && p.Era == wire.Modern {
+		mirror(req.Header, &Outgoing{Method: "notifications/cancelled"}, p.Version)
+	}
+	resp, err := c.roundTrip(req, frame)
+	if err != nil {
+		return err
+	}
+	discard(resp)
+	if resp.StatusCode/100 != 2 {
+		return c.transportError(&statusError{code: resp.StatusCode})
+	}
+	return nil
+}
+
+// Cancel posts the notification of the legacy era; in the modern one the closed response is the cancel
+// (2026-07-28, streamable HTTP, "Cancellation").
+func (c *httpConn) Cancel(ctx context.Context, id uint64, reason string) error {
+	if p := c.peer.Load(); p == nil || p.Era == wire.Modern {
+		return nil
+	}
+	return c.Notify(ctx, cancelFrame(id, reason))
+}
+
+func (c *httpConn) Done() <-chan struct{} { return c.ctx.Done() }
+
+func (c *httpConn) Err() error { return context.Cause(c.ctx) }
+
+func (c *httpConn) negotiated(p *Peer) { c.peer.Store(p) }
+
+// opened begins the standing stream of a legacy session.
+func (c *httpConn) opened() {
+	if c.peer.Load().Era != wire.Legacy {
+		return
+	}
+	c.stream()
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.stream = cancel
+	c.wg.Go(func() { c.standingStream(ctx) })
+}
+
+// Close ends the session at the server and everything that runs for the connection.
+func (c *httpConn) Close() {
+	c.cancel(ErrClosed)
+	c.wg.Stop()
+	session := c.sessionID()
+	if session == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if resp, err := c.rt.RoundTrip(c.request(ctx, http.MethodDelete, nil, session)); err == nil {
+		discard(resp)
+	}
+}
+
+// closeTimeout bounds the goodbye to a server.
+const closeTimeout = 2 * time.Second

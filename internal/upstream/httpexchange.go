@@ -1,0 +1,228 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// httpExchange is one POST and what comes back on it. The goroutine of the call does all of it.
+type httpExchange struct {
+	c      *httpConn
+	out    *Outgoing
+	resp   *http.Response
+	events *wire.EventReader
+	queued []*wire.Frame // of a batch
+	held   int           // bytes of the budget
+	ended  bool
+}
+
+// Next sends the request, the first time, and reads on to the next frame of this call.
+func (x *httpExchange) Next(ctx context.Context) (*wire.Frame, error) {
+	if x.resp == nil {
+		if err := x.post(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for {
+		if len(x.queued) > 0 {
+			f := x.queued[0]
+			x.queued = x.queued[1:]
+			return f, nil
+		}
+		if x.ended {
+			return nil, x.fault(ReasonUncertain, errors.New("the stream ended without an answer"))
+		}
+		if err := x.more(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// post sends the request. A server that no longer knows our session has not run it: after a new handshake it is sent
+// once more.
+func (x *httpExchange) post(ctx context.Context) error {
+	for again := false; ; again = true {
+		session := x.c.sessionID()
+		req := x.c.request(ctx, http.MethodPost, x.out.Frame, session)
+		if p := x.c.peer.Load(); p != nil && p.Era == wire.Modern {
+			mirror(req.Header, x.out, p.Version)
+		} else if p == nil && x.out.Method == "server/discover" {
+			mirror(req.Header, x.out, wire.LatestModern)
+		}
+		resp, err := x.c.roundTrip(req, x.out.Frame)
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusNotFound || session == "" {
+			x.resp = resp
+			return x.begin()
+		}
+		discard(resp)
+		if again {
+			return x.fault(ReasonUnavailable, errSessionLost)
+		}
+		if err := x.c.renew(ctx, session); err != nil {
+			return x.fault(ReasonUnavailable, errors.Join(errSessionLost, err))
+		}
+	}
+}
+
+// begin looks at the head of the answer.
+func (x *httpExchange) begin() error {
+	if x.out.Method == "initialize" {
+		if s := x.resp.Header.Get("Mcp-Session-Id"); s != "" {
+			x.c.session.Store(&s)
+		}
+	}
+	if mediaType(x.resp.Header) == "text/event-stream" && x.resp.StatusCode == http.StatusOK {
+		x.events = wire.NewEventReader(x.resp.Body, x.c.env.maxFrame)
+	}
+	return nil
+}
+
+// more reads the next event, or the whole body.
+func (x *httpExchange) more(ctx context.Context) error {
+	if x.events == nil {
+		x.ended = true
+		return x.whole(ctx)
+	}
+	ev, err := x.events.Next()
+	switch {
+	case errors.Is(err, wire.ErrEventTooLarge):
+		x.c.env.count.Limit(count.LimitFrame)
+		return x.fault(ReasonTransport, fmt.Errorf("%w (%d bytes)", errFrameTooLong, x.c.env.maxFrame))
+	case err == io.EOF:
+		x.ended = true
+		return nil
+	case err != nil:
+		return x.c.lostOnTheWay(ctx, err)
+	}
+	if len(ev.Data) == 0 || ev.Name != "" && ev.Name != "message" {
+		return nil // priming events, pings
+	}
+	return x.take(append([]byte(nil), ev.Data...))
+}
+
+// whole reads an answer that is no stream.
+func (x *httpExchange) whole(ctx context.Context) error {
+	body, err := readBody(x.resp, x.c.env.maxFrame)
+	switch {
+	case errors.Is(err, errFrameTooLong):
+		x.c.env.count.Limit(count.LimitFrame)
+		return x.fault(ReasonTransport, err)
+	case err != nil:
+		return x.c.lostOnTheWay(ctx, fmt.Errorf("reading the answer: %w", err))
+	}
+	if len(body) > 0 && (body[0] == '{' || body[0] == '[' || mediaType(x.resp.Header) == "application/json") {
+		if err = x.take(body); err == nil && len(x.queued) > 0 {
+			return nil
+		}
+	}
+	if x.resp.StatusCode/100 != 2 || err == nil {
+		return x.fault(x.statusReason(), x.statusFault())
+	}
+	return err
+}
+
+// statusReason tells whether a refused request has certainly not run.
+func (x *httpExchange) statusReason() Reason {
+	switch x.resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return ReasonUnavailable
+	}
+	return ReasonTransport
+}
+
+func (x *httpExchange) statusFault() error {
+	code := x.resp.StatusCode
+	e := &statusError{code: code, text: http.StatusText(code)}
+	switch {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		e.text += " (check auth_token and headers)"
+	case code/100 == 2:
+		e.text = "an answer without a message"
+	}
+	if t := mediaType(x.resp.Header); t != "" && t != "application/json" {
+		e.text += ", " + t
+	}
+	return e
+}
+
+// take parses what came, one message or a batch of them, and keeps what belongs to this call.
+func (x *httpExchange) take(data []byte) error {
+	if !x.c.env.budget.take(len(data)) {
+		x.c.env.count.Limit(count.LimitBuffered)
+		return x.fault(ReasonOverloaded, errBudget)
+	}
+	x.held += len(data)
+	parts := [][]byte{data}
+	if wire.IsBatch(data) {
+		var err error
+		if parts, err = wire.SplitBatch(data, maxBatch); err != nil {
+			return x.fault(ReasonTransport, fmt.Errorf("the answer is not valid: %w", err))
+		}
+	}
+	for _, p := range parts {
+		f, err := x.c.env.parse(p)
+		if err != nil {
+			return x.fault(ReasonTransport, fmt.Errorf("the answer is not valid: %w", err))
+		}
+		if f = x.mine(f); f != nil {
+			x.queued = append(x.queued, f)
+		}
+	}
+	return nil
+}
+
+// mine keeps the frames of this call: its answer, and what comes with it.
+func (x *httpExchange) mine(f *wire.Frame) *wire.Frame {
+	switch f.Kind {
+	case wire.KindNotification:
+		return f
+	case wire.KindRequest:
+		if f.Method == "ping" {
+			x.c.replySoon(pong(f))
+			return nil
+		}
+		return f
+	}
+	if id, ok := wire.ParseUpstreamID(f.ID.Of(f.Raw)); ok && id == x.out.ID {
+		return f
+	}
+	if f.Kind == wire.KindError && x.events == nil {
+		// An error body of our own POST is its answer, whatever id the server put into it.
+		raw := append([]byte(`{"jsonrpc":"2.0","id":`), wire.AppendUpstreamID(nil, x.out.ID)...)
+		raw = append(append(raw, `,"error":`...), f.Error.Of(f.Raw)...)
+		if g, err := x.c.env.parse(append(raw, '}')); err == nil {
+			return g
+		}
+	}
+	x.c.env.count.Drop(count.DropAnswer)
+	return nil
+}
+
+func (x *httpExchange) fault(r Reason, err error) error {
+	return &Error{Upstream: x.c.env.id, Reason: r, Err: err}
+}
+
+func (x *httpExchange) Respond(ctx context.Context, frame []byte) error {
+	return x.c.Notify(ctx, frame)
+}
+
+// Close ends the response; for a modern server a response that is closed early is the cancel.
+func (x *httpExchange) Close(bool) {
+	if x.resp != nil {
+		if x.ended {
+			_, _ = io.CopyN(io.Discard, x.resp.Body, 1)
+		}
+		_ = x.resp.Body.Close()
+	}
+	x.c.env.budget.give(x.held)
+	x.held, x.ended = 0, true
+}

@@ -1,0 +1,119 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// renew replaces a session that the server has lost, once for all calls that notice. The caller waits for it.
+func (c *httpConn) renew(ctx context.Context, lost string) error {
+	c.renewal.Lock()
+	defer c.renewal.Unlock()
+	if c.sessionID() != lost {
+		return nil // somebody else has done it
+	}
+	c.session.Store(nil)
+	if err := c.redo(ctx, c); err != nil {
+		if ctx.Err() == nil {
+			c.cancel(atStage("handshake", err))
+		}
+		return err
+	}
+	c.opened()
+	c.lost()
+	return nil
+}
+
+const (
+	streamPause    = time.Second
+	streamMaxPause = time.Minute
+)
+
+// standingStream holds the GET stream of a legacy session, on which the server tells what belongs to no call. A server
+// that offers none is asked once. One that ends it early costs nothing but the pause before the next try.
+func (c *httpConn) standingStream(ctx context.Context) {
+	pause := streamPause
+	for ctx.Err() == nil {
+		began := time.Now()
+		if !c.readStream(ctx) {
+			return
+		}
+		if time.Since(began) > streamMaxPause {
+			pause = streamPause
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, streamMaxPause)
+	}
+}
+
+// readStream reads one GET stream to its end; false where the server offers none.
+func (c *httpConn) readStream(ctx context.Context) (again bool) {
+	req := c.request(ctx, http.MethodGet, nil, c.sessionID())
+	req.Header["Accept"] = []string{"text/event-stream"}
+	delete(req.Header, "Content-Type")
+	resp, err := c.rt.RoundTrip(req)
+	if err != nil {
+		return true
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
+		c.env.log.Debug("no standing stream", zap.Int("status", resp.StatusCode))
+		return resp.StatusCode >= 500
+	}
+	events := wire.NewEventReader(resp.Body, c.env.maxFrame)
+	for {
+		ev, err := events.Next()
+		if err == wire.ErrEventTooLarge {
+			c.env.count.Limit(count.LimitFrame)
+			continue
+		}
+		if err != nil {
+			return true
+		}
+		if len(ev.Data) > 0 && (ev.Name == "" || ev.Name == "message") {
+			c.news(append([]byte(nil), ev.Data...))
+		}
+	}
+}
+
+// news handles a frame that belongs to no call. A request that comes this way is nobody's and is refused.
+func (c *httpConn) news(data []byte) {
+	f, err := c.env.parse(data)
+	if err != nil {
+		c.env.noise("an event on the standing stream", data)
+		return
+	}
+	switch f.Kind {
+	case wire.KindNotification:
+		c.env.peer.Notification(f)
+	case wire.KindRequest:
+		if f.Method == "ping" {
+			c.replySoon(pong(f))
+			return
+		}
+		c.env.count.Drop(count.DropRequest)
+		c.replySoon(Refusal(f))
+	default:
+		c.env.count.Drop(count.DropAnswer)
+	}
+}
+
+// replySoon posts an answer off everybody's path.
+func (c *httpConn) replySoon(frame []byte) {
+	c.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, replyTimeout)
+		defer cancel()
+		if err := c.Notify(ctx, frame); err != nil {
+			c.env.log.Debug("an answer to the upstream was not taken", zap.Error(err))
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+const (
+	// patienceInTrouble is how long a call waits for an attempt to connect when the one before has failed.
+	patienceInTrouble = 2 * time.Second
+	// maxKeyedSlots bounds the slots of an upstream with sharing session that sets no instances.
+	maxKeyedSlots = 64
+	// idleUnit is how long a slot of a unit without an end of its own, a principal, may be unused.
+	idleUnit = 10 * time.Minute
+)
+
+// Unit says whose connection a call needs.
+type Unit struct {
+	// Key names the sharing unit: a session, a principal. Empty where nobody can be told apart; then an upstream that is
+	// not shared gives the call a connection of its own.
+	Key string
+}
+
+// Lease is the use of one slot for one call.
+type Lease struct {
+	s    *slot
+	conn conn
+	peer *Peer
+	once bool // the slot is for this call only
+}
+
+// Acquire gives the slot for a call, and waits for one that is being connected. An upstream in trouble is answered for
+// at once, with an *Error that tells the reason and the next try.
+func (u *Upstream) Acquire(ctx context.Context, unit Unit) (*Lease, error) {
+	began := time.Now()
+	key, once := u.unitKey(unit)
+	for {
+		l, wait, err := u.pick(key, began)
+		if l != nil || err != nil {
+			if l != nil {
+				l.once = once
+			}
+			return l, err
+		}
+		var patience <-chan time.Time
+		if u.inTrouble() {
+			patience = time.After(time.Until(began.Add(patienceInTrouble)))
+		}
+		select {
+		case <-wait:
+		case <-patience:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// unitKey maps a unit to the slot it gets; empty for everybody's.
+func (u *Upstream) unitKey(unit Unit) (key string, once bool) {
+	if u.cfg.Sharing != config.SharingSession {
+		return "", false
+	}
+	if unit.Key == "" {
+		return fmt.Sprintf("call/%d", u.NextID()), true
+	}
+	return unit.Key, false
+}
+
+// pick takes a ready slot, or gives the channel to wait on, or the reason why waiting is of no use.
+func (u *Upstream) pick(key string, began time.Time) (*Lease, <-chan struct{}, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.ctx.Err() != nil {
+		return nil, nil, u.unavailable(ErrClosed, 0)
+	}
+	if u.cfg.Problem != nil {
+		return nil, nil, u.unavailable(u.cfg.Problem, 0)
+	}
+	slots := u.shared
+	if key != "" {
+		s, err := u.keyedSlot(key)
+		if err != nil {
+			return nil, nil, err
+		}
+		slots = []*slot{s}
+	}
+	var best, waiting *slot
+	for _, s := range slots {
+		switch {
+		case s.conn != nil && (best == nil || s.inflight < best.inflight):
+			best = s
+		case s.state == StateConnecting && (s.failures == 0 || time.Since(began) < patienceInTrouble):
+			waiting = s
+		}
+	}
+	switch {
+	case best != nil:
+		best.inflight++
+		best.lastUse = time.Now()
+		return &Lease{s: best, conn: best.conn, peer: best.peer}, nil, nil
+	case waiting != nil:
+		return nil, u.changed, nil
+	}
+	return nil, nil, u.down(slots[0])
+}
+
+// keyedSlot finds or makes the slot of a unit. u.mu is held.
+func (u *Upstream) keyedSlot(key string) (*slot, error) {
+	if s := u.keyed[key]; s != nil {
+		return s, nil
+	}
+	// A server that nobody can reach is not started again by each session.
+	if d := u.shared[0]; d.state == StateFailed {
+		return nil, u.down(d)
+	}
+	limit := maxKeyedSlots
+	if u.cfg.Instances > 1 {
+		limit = u.cfg.Instances
+	}
+	if len(u.keyed) >= limit {
+		u.opts.Count.Limit(count.LimitSlots)
+		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: fmt.Errorf("all %d connections of this upstream are taken by other sessions (instances)", limit)}
+	}
+	s := newSlot(u, key, len(u.keyed)+1)
+	ctx, cancel := context.WithCancel(u.ctx)
+	s.stop = cancel
+	u.keyed[key] = s
+	u.runs.Go(func() { s.run(ctx) })
+	return s, nil
+}
+
+// down is the error of a slot without a connection. u.mu is held.
+func (u *Upstream) down(s *slot) error {
+	reason := s.failure
+	if reason == nil {
+		reason = errors.New("the connection is being replaced")
+	}
+	return u.unavailable(reason, max(0, time.Until(s.retry)))
+}
+
+func (u *Upstream) unavailable(reason error, retry time.Duration) error {
+	return &Error{Upstream: u.ID, Reason: ReasonUnavailable, RetryAfter: retry, Err: reason}
+}
+
+func (u *Upstream) inTrouble() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.shared[0].failures > 0
+}
+
+// Peer is what the handshake of this connection told.
+func (l *Lease) Peer() *Peer { return l.peer }
+
+// Start begins a request on the leased connection.
+func (l *Lease) Start(ctx context.Context, out *Outgoing) (Exchange, error) {
+	return l.conn.Start(ctx, out)
+}
+
+// Cancel tells the upstream that a request is given up. It returns at once: the message goes off the caller's path.
+func (l *Lease) Cancel(id uint64, reason string) {
+	l.s.u.off.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+		defer cancel()
+		_ = l.conn.Cancel(ctx, id, reason)
+	})
+}
+
+// Release gives the slot back.
+func (l *Lease) Release() {
+	l.s.set(func() {
+		l.s.inflight--
+		l.s.lastUse = time.Now()
+	})
+	if l.once {
+		l.s.stop()
+	}
+}
+
+// EndUnit ends the connections that belong to a unit, a session that is over.
+func (u *Upstream) EndUnit(key string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if s := u.keyed[key]; s != nil {
+		s.stop()
+	}
+}
+
+// EndIdleUnits ends the connections of units that nobody has used for a while.
+func (u *Upstream) EndIdleUnits(now time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range u.keyed {
+		if s.inflight == 0 && now.Sub(s.lastUse) > idleUnit {
+			s.stop()
+		}
+	}
+}
+
+// Refuse answers a request of the upstream that cannot be brought to anybody. It returns at once.
+func (l *Lease) Refuse(x Exchange, f *wire.Frame) {
+	l.s.u.opts.Count.Drop(count.DropRequest)
+	answer := Refusal(f)
+	l.s.u.off.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+		defer cancel()
+		_ = x.Respond(ctx, answer)
+	})
+}
+
+// AcquireShared gives the connection that everybody shares, also of an upstream whose calls have their own: the one
+// that lists for the catalog.
+func (u *Upstream) AcquireShared(ctx context.Context) (*Lease, error) {
+	for {
+		l, wait, err := u.pick("", time.Now())
+		if l != nil || err != nil {
+			return l, err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package upstream
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Why a connection was made anew.
+const (
+	restartExit        = "exit"
+	restartHandshake   = "handshake"
+	restartTransport   = "transport"
+	restartSessionLost = "session_lost"
+)
+
+// restartReasons is the closed set of the label, later ones included.
+var restartReasons = []string{restartExit, restartHandshake, restartTransport, restartSessionLost, "reload", "idle"}
+
+var slotStates = []State{StateConnecting, StateReady, StateBusy, StateDraining, StateFailed}
+
+// Metrics are the metrics of all upstreams. A nil *Metrics counts nothing.
+type Metrics struct {
+	restarts *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "mcp_proxy_upstream_restarts_total", Help: "Connections with an upstream that were made anew, by reason."}, []string{"upstream", "reason"})}
+	reg.MustRegister(m.restarts)
+	return m
+}
+
+func (m *Metrics) init(id string) {
+	if m == nil {
+		return
+	}
+	for _, r := range restartReasons {
+		m.restarts.WithLabelValues(id, r)
+	}
+}
+
+func (m *Metrics) restarted(id, reason string) {
+	if m != nil {
+		m.restarts.WithLabelValues(id, reason).Inc()
+	}
+}
+
+// slotCollector reads the state of the slots at scrape time, so that no bookkeeping can go wrong.
+type slotCollector struct{ set *Set }
+
+var (
+	upDesc    = prometheus.NewDesc("mcp_proxy_upstream_up", "Whether an upstream has a connection that takes calls.", []string{"upstream"}, nil)
+	slotsDesc = prometheus.NewDesc("mcp_proxy_upstream_slots", "Connections of an upstream by state.", []string{"upstream", "state"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c slotCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- upDesc
+	ch <- slotsDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c slotCollector) Collect(ch chan<- prometheus.Metric) {
+	for _, u := range c.set.All() {
+		st := u.Status()
+		up := 0.0
+		if st.Up {
+			up = 1
+		}
+		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, u.ID)
+		for _, s := range slotStates {
+			ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(st.Slots[s]), u.ID, string(s))
+		}
+	}
+}

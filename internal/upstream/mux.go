@@ -1,0 +1,217 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+var errBudget = errors.New("limits.max_buffered_bytes is reached")
+
+// mux finds the call that a frame on a shared channel belongs to: a child's stdout, the one stream of HTTP+SSE.
+// Answers are matched by our own id, progress by our own token, which is the id, and listens by subscription id.
+type mux struct {
+	env   *env
+	reply func(frame []byte) // answers a request of the upstream, off the reader
+
+	mu      sync.Mutex
+	pending map[uint64]*mailbox
+	// cancelled calls are unanswered too: a request of the upstream may be theirs.
+	cancelled map[uint64]struct{}
+	err       error
+}
+
+func newMux(e *env, reply func([]byte)) *mux {
+	return &mux{env: e, reply: reply, pending: map[uint64]*mailbox{}, cancelled: map[uint64]struct{}{}}
+}
+
+// open registers a call before it is written, so that no answer can come too early.
+func (m *mux) open(id uint64) (*mailbox, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return nil, m.err
+	}
+	box := newMailbox(m.env.budget, m.env.count)
+	m.pending[id] = box
+	return box, nil
+}
+
+// forget ends the interest in a call; cancelled says that its answer may still come.
+func (m *mux) forget(id uint64, cancelled bool) {
+	m.mu.Lock()
+	box := m.pending[id]
+	delete(m.pending, id)
+	if box != nil && cancelled && len(m.cancelled) < maxCancelled {
+		m.cancelled[id] = struct{}{}
+	}
+	m.mu.Unlock()
+	if box != nil {
+		box.drop()
+	}
+}
+
+// maxCancelled bounds how many cancelled calls without an answer are remembered.
+const maxCancelled = 1024
+
+// fail ends all calls, and those to come, with this error.
+func (m *mux) fail(err error) {
+	m.mu.Lock()
+	if m.err == nil {
+		m.err = err
+	}
+	boxes := m.pending
+	m.pending = map[uint64]*mailbox{}
+	m.mu.Unlock()
+	for _, b := range boxes {
+		b.close(err)
+	}
+}
+
+// failOne ends the call with that id; without one (zero), the only call there is.
+func (m *mux) failOne(id uint64, err error) bool {
+	m.mu.Lock()
+	if id == 0 && len(m.pending) == 1 {
+		for k := range m.pending {
+			id = k
+		}
+	}
+	box := m.pending[id]
+	delete(m.pending, id)
+	m.mu.Unlock()
+	if box == nil {
+		return false
+	}
+	box.close(err)
+	return true
+}
+
+// dispatch brings one frame to where it belongs. It never blocks.
+func (m *mux) dispatch(f *wire.Frame) {
+	switch f.Kind {
+	case wire.KindResponse, wire.KindError:
+		m.answer(f)
+	case wire.KindNotification:
+		m.notification(f)
+	case wire.KindRequest:
+		m.request(f)
+	}
+}
+
+func (m *mux) answer(f *wire.Frame) {
+	id, ok := wire.ParseUpstreamID(f.ID.Of(f.Raw))
+	if !ok {
+		// An error without an id tells that something we wrote could not be read; it belongs to no call.
+		m.env.noise("an answer without an id of ours", f.Raw)
+		m.env.count.Drop(count.DropAnswer)
+		return
+	}
+	m.mu.Lock()
+	box := m.pending[id]
+	delete(m.pending, id)
+	delete(m.cancelled, id)
+	m.mu.Unlock()
+	if box == nil {
+		m.env.count.Drop(count.DropAnswer)
+		return
+	}
+	box.put(f)
+}
+
+func (m *mux) notification(f *wire.Frame) {
+	var tok wire.Span
+	switch {
+	case f.Method == "notifications/progress":
+		tok = f.Body.Get(f.Raw, "progressToken")
+	case f.Meta.Has(f.Raw, wire.MetaSubscriptionID):
+		tok = f.Meta.Get(f.Raw, wire.MetaSubscriptionID)
+	default:
+		m.env.peer.Notification(f)
+		return
+	}
+	id, ok := wire.ParseUpstreamID(tok.Of(f.Raw))
+	m.mu.Lock()
+	box := m.pending[id]
+	m.mu.Unlock()
+	if !ok || box == nil {
+		m.env.count.Drop(count.DropProgress)
+		return
+	}
+	box.put(f)
+}
+
+// request attributes a request of the upstream to the only unanswered call, or refuses it: nothing on a shared channel
+// says whose it is.
+func (m *mux) request(f *wire.Frame) {
+	if f.Method == "ping" {
+		m.reply(pong(f))
+		return
+	}
+	m.mu.Lock()
+	var box *mailbox
+	if len(m.pending) == 1 && len(m.cancelled) == 0 {
+		for _, b := range m.pending {
+			box = b
+		}
+	}
+	m.mu.Unlock()
+	if box != nil {
+		box.put(f)
+		return
+	}
+	m.env.count.Drop(count.DropRequest)
+	m.reply(Refusal(f))
+}
+
+// pong answers a ping.
+func pong(f *wire.Frame) []byte {
+	return answerTo(f, `"result":{}`)
+}
+
+// Refusal is the proper answer to a request of an upstream that cannot be brought to anybody: an elicitation is
+// declined, anything else is not supported.
+func Refusal(f *wire.Frame) []byte {
+	if f.Method == "elicitation/create" {
+		return answerTo(f, `"result":{"action":"decline"}`)
+	}
+	return answerTo(f, `"error":{"code":-32601,"message":"the client behind this proxy cannot answer this request"}`)
+}
+
+func answerTo(f *wire.Frame, member string) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), f.ID.Of(f.Raw)...)
+	out = append(out, ',')
+	out = append(out, member...)
+	return append(out, '}')
+}
+
+// boxExchange is a call whose frames come through a mailbox.
+type boxExchange struct {
+	m      *mux
+	id     uint64
+	box    *mailbox
+	write  func(ctx context.Context) error // the first Next writes; nil once that is done
+	send   func(ctx context.Context, frame []byte) error
+	closed bool
+}
+
+func (x *boxExchange) Next(ctx context.Context) (*wire.Frame, error) {
+	if w := x.write; w != nil {
+		x.write = nil
+		if err := w(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return x.box.take(ctx)
+}
+
+func (x *boxExchange) Respond(ctx context.Context, frame []byte) error { return x.send(ctx, frame) }
+
+func (x *boxExchange) Close(cancelled bool) {
+	if !x.closed {
+		x.closed = true
+		x.m.forget(x.id, cancelled)
+	}
+}

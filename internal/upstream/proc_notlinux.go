@@ -1,0 +1,8 @@
+//go:build !linux
+
+package upstream
+
+import "os"
+
+// waitExit leaves the waiting to the reaping that follows.
+func waitExit(*os.Process) {}

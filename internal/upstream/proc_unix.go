@@ -1,0 +1,36 @@
+//go:build unix
+
+package upstream
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// groupAttr makes the child the leader of a process group of its own.
+func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// signalGroup signals everybody in the child's process group. Nobody there is no error.
+func signalGroup(p *os.Process, kill bool) {
+	sig := syscall.SIGTERM
+	if kill {
+		sig = syscall.SIGKILL
+	}
+	_ = syscall.Kill(-p.Pid, sig)
+}
+
+// endGroup ends what is left of the group of a process that has been reaped. Its number cannot be taken as long as the
+// group has members.
+func endGroup(p *os.Process) {
+	for began := time.Now(); time.Since(began) < graceForGroup; time.Sleep(10 * time.Millisecond) {
+		if syscall.Kill(-p.Pid, 0) == syscall.ESRCH {
+			return
+		}
+	}
+	signalGroup(p, true)
+}
+
+func executableExts([]string) []string { return []string{""} }
+
+func executable(info os.FileInfo) bool { return info.Mode()&0o111 != 0 }

@@ -1,0 +1,182 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// State is the state of a slot; the word stands in metrics and status.
+type State string
+
+// The states of a slot.
+const (
+	StateConnecting State = "connecting"
+	StateReady      State = "ready"
+	StateBusy       State = "busy" // ready, with calls under way
+	StateDraining   State = "draining"
+	StateFailed     State = "failed"
+)
+
+// slot is the place of one live connection. One goroutine, run, makes the connection, watches it and makes the next.
+// The fields below are guarded by the upstream's mutex.
+type slot struct {
+	u     *Upstream
+	unit  string // whose slot it is; empty for everybody's
+	index int
+
+	state    State
+	conn     conn
+	peer     *Peer
+	inflight int
+	failures int // in a row, without sustained uptime between
+	failure  error
+	retry    time.Time
+	upSince  time.Time
+	ended    bool
+	stop     context.CancelFunc // of a slot with a unit
+	lastUse  time.Time
+}
+
+func newSlot(u *Upstream, unit string, index int) *slot {
+	return &slot{u: u, unit: unit, index: index, state: StateConnecting, stop: func() {}, lastUse: time.Now()}
+}
+
+// run keeps one connection alive until ctx ends. A slot with a unit lives only as long as its first connection: the
+// state that it is for would be gone with it.
+func (s *slot) run(ctx context.Context) {
+	defer s.end()
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		if attempt > 0 {
+			s.u.opts.Metrics.restarted(s.u.ID, s.restartReason())
+			s.set(func() { s.state = StateConnecting })
+		}
+		err := s.live(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		delay := s.failed(err)
+		s.u.firstEnded()
+		s.tell()
+		if s.unit != "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+	}
+}
+
+// live makes a connection and returns when it is of no more use, with the reason.
+func (s *slot) live(ctx context.Context) error {
+	c, peer, err := s.u.connect(ctx, s.u.env(s))
+	if err != nil {
+		return err
+	}
+	if h, ok := c.(*httpConn); ok {
+		h.lost = func() {
+			s.u.opts.Metrics.restarted(s.u.ID, restartSessionLost)
+			s.tell()
+		}
+	}
+	s.u.log.Info("upstream ready", zap.String("era", peer.Era.String()), zap.String("revision", peer.Version), zap.String("server", peer.Name))
+	s.set(func() { s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil })
+	s.u.firstEnded()
+	s.tell()
+	var news group
+	if s.unit == "" && s.index == 0 && peer.Era == wire.Modern {
+		news.Go(func() { s.listen(ctx, c, peer) })
+	}
+	select {
+	case <-c.Done():
+		err = c.Err()
+	case <-ctx.Done():
+		err = ErrClosed
+	}
+	s.set(func() { s.conn, s.state = nil, StateDraining })
+	c.Close()
+	news.Stop()
+	return err
+}
+
+// failed notes why there is no connection and gives the time to wait. The delays begin anew only after sustained
+// uptime: a handshake that succeeds proves little.
+func (s *slot) failed(err error) time.Duration {
+	r := s.u.cfg.Restart
+	now := time.Now()
+	var delay time.Duration
+	s.set(func() {
+		if !s.upSince.IsZero() && now.Sub(s.upSince) >= r.HealthyAfter {
+			s.failures = 0
+		} else {
+			delay = backoff(r, s.failures)
+			s.failures++
+		}
+		s.upSince = time.Time{}
+		s.state, s.failure, s.retry = StateFailed, err, now.Add(delay)
+		s.u.failure = failureOf(err, now)
+	})
+	s.u.log.Warn("upstream down", zap.String("error", err.Error()), zap.Duration("retry_in", delay))
+	return delay
+}
+
+func backoff(r config.Restart, failures int) time.Duration {
+	d := float64(r.InitialDelay)
+	for range failures {
+		if d *= r.Multiplier; d >= float64(r.MaxDelay) {
+			d = float64(r.MaxDelay)
+			break
+		}
+	}
+	return time.Duration(d * (0.9 + 0.2*rand.Float64()))
+}
+
+func (s *slot) restartReason() string {
+	s.u.mu.Lock()
+	defer s.u.mu.Unlock()
+	var se *stageError
+	switch {
+	case errors.As(s.failure, &se) && se.stage != "run":
+		return restartHandshake
+	case s.u.cfg.Transport == config.TransportStdio:
+		return restartExit
+	}
+	return restartTransport
+}
+
+func (s *slot) end() {
+	s.set(func() {
+		s.ended = true
+		if s.unit != "" {
+			delete(s.u.keyed, s.unit)
+		}
+	})
+}
+
+// set changes the slot's fields and tells those who wait for it.
+func (s *slot) set(change func()) {
+	s.u.mu.Lock()
+	defer s.u.mu.Unlock()
+	change()
+	s.u.broadcast()
+}
+
+func (s *slot) tell() {
+	if s.unit == "" && s.u.opts.Observer != nil {
+		s.u.opts.Observer.Changed(s.u)
+	}
+}
+
+// Notification passes on what came outside any call on a connection that everybody shares.
+func (s *slot) Notification(f *wire.Frame) {
+	if s.unit == "" && s.u.opts.Observer != nil {
+		s.u.opts.Observer.Notification(s.u, f)
+	}
+}

@@ -1,0 +1,165 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// sseConn is a conversation over the HTTP+SSE transport of 2024-11-05: one GET stream on which everything comes, and a
+// URL to post to that the first event tells.
+type sseConn struct {
+	*mux
+	*httpConn
+	body io.ReadCloser
+
+	mu   sync.Mutex
+	post *url.URL
+}
+
+// dialSSE opens the stream and waits for the endpoint event, as long as ctx lasts.
+func dialSSE(ctx context.Context, e *env, cfg *config.Server, rt http.RoundTripper) (*sseConn, error) {
+	hc, err := newHTTPConn(e, cfg, rt)
+	if err != nil {
+		return nil, err
+	}
+	c := &sseConn{httpConn: hc}
+	c.mux = newMux(e, c.answerSoon)
+	req := hc.request(hc.ctx, http.MethodGet, nil, "")
+	req.Header["Accept"] = []string{"text/event-stream"}
+	delete(req.Header, "Content-Type")
+	// The stream outlives the dialling; only the wait for its beginning ends with ctx.
+	stop := context.AfterFunc(ctx, func() { hc.cancel(context.Cause(ctx)) })
+	defer stop()
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		hc.cancel(err)
+		return nil, hc.lostOnTheWay(ctx, err)
+	}
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
+		discard(resp)
+		hc.cancel(ErrClosed)
+		return nil, &statusError{code: resp.StatusCode, text: "GET gives no event stream"}
+	}
+	c.body = resp.Body
+	events := wire.NewEventReader(resp.Body, e.maxFrame)
+	if err := c.endpoint(events); err != nil {
+		_ = resp.Body.Close()
+		if ctx.Err() != nil {
+			err = errors.Join(errNotSSE, context.Cause(ctx))
+		}
+		hc.cancel(err)
+		return nil, err
+	}
+	hc.wg.Go(func() { c.run(events) })
+	return c, nil
+}
+
+// endpoint waits for the event that tells where to post. The server is not trusted with another origin.
+func (c *sseConn) endpoint(events *wire.EventReader) error {
+	for {
+		ev, err := events.Next()
+		if err != nil {
+			return fmt.Errorf("%w (%w)", errNotSSE, err)
+		}
+		if ev.Name != "endpoint" {
+			continue
+		}
+		to, err := c.url.Parse(string(ev.Data))
+		if err != nil {
+			return fmt.Errorf("the endpoint event holds no URL: %w", err)
+		}
+		if to.Scheme != c.url.Scheme || to.Host != c.url.Host {
+			return fmt.Errorf("the endpoint event leads to another origin (%s://%s), which is not followed", to.Scheme, to.Host)
+		}
+		c.mu.Lock()
+		c.post = to
+		c.mu.Unlock()
+		return nil
+	}
+}
+
+func (c *sseConn) run(events *wire.EventReader) {
+	defer c.body.Close()
+	for {
+		ev, err := events.Next()
+		if errors.Is(err, wire.ErrEventTooLarge) {
+			c.httpConn.env.count.Limit(count.LimitFrame)
+			c.failOne(0, &Error{Upstream: c.httpConn.env.id, Reason: ReasonTransport, Err: errFrameTooLong})
+			continue
+		}
+		if err != nil {
+			err = fmt.Errorf("the event stream ended: %w", withoutURL(err))
+			c.mux.fail(&Error{Upstream: c.httpConn.env.id, Reason: ReasonUncertain, Err: err})
+			c.httpConn.cancel(atStage("run", err))
+			return
+		}
+		if len(ev.Data) == 0 || ev.Name != "" && ev.Name != "message" {
+			continue
+		}
+		f, err := c.httpConn.env.parse(append([]byte(nil), ev.Data...))
+		if err != nil {
+			c.httpConn.env.noise("an event", ev.Data)
+			continue
+		}
+		c.dispatch(f)
+	}
+}
+
+// send posts one message; its answer, if it has one, comes on the stream.
+func (c *sseConn) send(ctx context.Context, frame []byte) error {
+	req := c.httpConn.request(ctx, http.MethodPost, frame, "")
+	c.mu.Lock()
+	req.URL = c.post
+	c.mu.Unlock()
+	resp, err := c.roundTrip(req, frame)
+	if err != nil {
+		return err
+	}
+	discard(resp)
+	if resp.StatusCode/100 != 2 {
+		return &Error{Upstream: c.httpConn.env.id, Reason: ReasonTransport, Err: fmt.Errorf("posting to the endpoint that %s announced: %w", c.url.Path, &statusError{code: resp.StatusCode})}
+	}
+	return nil
+}
+
+func (c *sseConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
+	box, err := c.open(out.ID)
+	if err != nil {
+		return nil, err
+	}
+	x := &boxExchange{m: c.mux, id: out.ID, box: box, send: c.send}
+	x.write = func(ctx context.Context) error { return c.send(ctx, out.Frame) }
+	return x, nil
+}
+
+func (c *sseConn) Notify(ctx context.Context, frame []byte) error { return c.send(ctx, frame) }
+
+func (c *sseConn) Cancel(ctx context.Context, id uint64, reason string) error {
+	return c.send(ctx, cancelFrame(id, reason))
+}
+
+// opened does not begin a standing stream: there is only the one.
+func (c *sseConn) opened() {}
+
+func (c *sseConn) answerSoon(frame []byte) {
+	c.httpConn.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(c.httpConn.ctx, replyTimeout)
+		defer cancel()
+		_ = c.send(ctx, frame)
+	})
+}
+
+func (c *sseConn) Close() {
+	c.httpConn.cancel(ErrClosed)
+	c.mux.fail(&Error{Upstream: c.httpConn.env.id, Reason: ReasonUncertain, Err: ErrClosed})
+	c.httpConn.wg.Stop()
+}

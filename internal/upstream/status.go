@@ -1,0 +1,60 @@
+package upstream
+
+import "time"
+
+// Status is what an upstream looks like from outside at one moment.
+type Status struct {
+	Up    bool
+	State string // connecting, ready, crash-looping, failed
+	Slots map[State]int
+	Peer  *Peer
+	// Failure is the last thing that went wrong, also when all is well again.
+	Failure   *Failure
+	NextRetry time.Time // zero where no try is planned
+	Failures  int       // in a row
+	Stderr    []string
+}
+
+// crashLoop is how many failures in a row make a crash loop.
+const crashLoop = 3
+
+// Status tells the state of the upstream.
+func (u *Upstream) Status() Status {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	st := Status{Slots: map[State]int{}, Failure: u.failure, State: string(StateConnecting)}
+	for _, s := range u.shared {
+		state := s.state
+		if state == StateReady && s.inflight > 0 {
+			state = StateBusy
+		}
+		st.Slots[state]++
+		st.Failures = max(st.Failures, s.failures)
+		if s.peer != nil && st.Peer == nil {
+			st.Peer = s.peer
+		}
+		switch {
+		case s.conn != nil:
+			st.Up, st.State = true, string(StateReady)
+		case s.state == StateFailed && !st.Up:
+			st.State, st.NextRetry = string(StateFailed), s.retry
+		}
+		if c, ok := s.conn.(*child); ok {
+			st.Stderr = c.stderr.last(stderrKept)
+		}
+	}
+	for _, s := range u.keyed {
+		state := s.state
+		if state == StateReady && s.inflight > 0 {
+			state = StateBusy
+		}
+		st.Slots[state]++
+	}
+	if !st.Up && st.Failures >= crashLoop {
+		st.State = "crash-looping"
+	}
+	if u.cfg.Problem != nil {
+		st.State, st.Slots = string(StateFailed), map[State]int{}
+	}
+	return st
+}

@@ -1,0 +1,168 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// Observer hears of an upstream what belongs to no call. Its methods are called from the goroutines that read and must
+// not block.
+type Observer interface {
+	// Notification is a notification that came outside any call, on a connection that everybody shares.
+	Notification(u *Upstream, f *wire.Frame)
+	// Changed says that a shared connection of the upstream was made, lost or renewed.
+	Changed(u *Upstream)
+}
+
+// Memory keeps what was learnt of upstreams over restarts. Its methods must not block for long.
+type Memory interface {
+	Era(definition string) (string, bool)
+	SetEra(definition, era string)
+}
+
+// Options are what an upstream needs from outside.
+type Options struct {
+	Log      *zap.Logger
+	Count    *count.Counters
+	Metrics  *Metrics
+	Budget   *Budget
+	Limits   config.Limits
+	Observer Observer
+	Memory   Memory
+	// Serve is the server behind a configuration of the in-process transport.
+	Serve   InProcess
+	Version string
+}
+
+// Upstream is one configured server: its slots and what is known of it. It is safe for concurrent use.
+type Upstream struct {
+	ID string
+
+	cfg     *config.Server
+	opts    Options
+	log     *zap.Logger
+	rt      http.RoundTripper
+	serve   InProcess
+	version string
+	secrets []string
+	noisy   sync.Once
+
+	ids       atomic.Uint64
+	probing   chan struct{} // held while the era is being found
+	speaksSSE atomic.Bool   // found to speak only the older HTTP transport
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	runs   group
+	off    group // what is sent off anybody's path
+
+	mu      sync.Mutex
+	era     *wire.Era
+	shared  []*slot
+	keyed   map[string]*slot
+	changed chan struct{} // closed and replaced with every change of a slot
+	first   chan struct{} // closed once the first attempt has ended
+	failure *Failure
+	started bool
+}
+
+// New makes an upstream that is not started yet.
+func New(cfg *config.Server, opts Options) *Upstream {
+	u := &Upstream{
+		ID: cfg.ID, cfg: cfg, opts: opts, log: opts.Log.With(zap.String("upstream", cfg.ID)), serve: opts.Serve,
+		version: opts.Version, secrets: secretValues(cfg), probing: make(chan struct{}, 1), keyed: map[string]*slot{},
+		changed: make(chan struct{}), first: make(chan struct{}),
+	}
+	u.ctx, u.cancel = context.WithCancel(context.Background())
+	if cfg.Transport == config.TransportHTTP || cfg.Transport == config.TransportSSE {
+		u.rt = newTransport()
+	}
+	n := 1
+	if cfg.Sharing != config.SharingSession {
+		n = max(1, cfg.Instances)
+	}
+	for i := range n {
+		u.shared = append(u.shared, newSlot(u, "", i))
+	}
+	u.era = u.rememberedEra()
+	return u
+}
+
+// Config is the configuration of the upstream.
+func (u *Upstream) Config() *config.Server { return u.cfg }
+
+// NextID gives an id that no other request to this upstream has had, on whatever connection.
+func (u *Upstream) NextID() uint64 { return u.ids.Add(1) }
+
+// Start begins to connect. It returns at once.
+func (u *Upstream) Start() {
+	if u.cfg.Problem != nil {
+		u.mu.Lock()
+		u.failure = &Failure{Stage: "configuration", Message: u.cfg.Problem.Error(), At: time.Now()}
+		u.mu.Unlock()
+		u.firstEnded()
+		return
+	}
+	u.mu.Lock()
+	u.started = true
+	u.mu.Unlock()
+	for _, s := range u.shared {
+		u.runs.Go(func() { s.run(u.ctx) })
+	}
+}
+
+// Stop ends all connections and waits for them.
+func (u *Upstream) Stop() {
+	u.cancel()
+	u.runs.Stop()
+	u.off.Stop()
+	if t, ok := u.rt.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
+}
+
+// First is closed once the first attempt to connect has ended, well or not.
+func (u *Upstream) First() <-chan struct{} { return u.first }
+
+func (u *Upstream) firstEnded() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	select {
+	case <-u.first:
+	default:
+		close(u.first)
+	}
+}
+
+// Peer is what the handshake of the first shared connection told; nil before.
+func (u *Upstream) Peer() *Peer {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range u.shared {
+		if s.peer != nil {
+			return s.peer
+		}
+	}
+	return nil
+}
+
+// broadcast tells those who wait for a slot that something has changed. u.mu is held.
+func (u *Upstream) broadcast() {
+	close(u.changed)
+	u.changed = make(chan struct{})
+}
+
+// env makes what a connection of this upstream needs.
+func (u *Upstream) env(p connPeer) *env {
+	return &env{id: u.ID, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy,
+		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
+}
