@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 	if played {
 		os.Exit(0)
 	}
+	// The children are this binary: under the race detector each of them would
+	// wait a second before it exits.
+	os.Setenv("GORACE", os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	goleak.VerifyTestMain(m)
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func TestRunMeasuresEverything(t *testing.T) {
-	code, out, _ := runBench(t, "-quick", "-only", "100 B|modern")
+	code, out, _ := runBench(t, "-only", "100 B, 32|modern call, 64 KiB, 1 |modern list.* 1 client")
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}
