@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -178,8 +177,6 @@ func (r *reader) tree(f Found) *node {
 	return root
 }
 
-var extension = regexp.MustCompile(`^x-`)
-
 // config reads the top level: the servers under one of the roots, and the section proxy.
 func (r *reader) config(root *node, cfg *Config, o Options) {
 	top := place{}
@@ -195,7 +192,7 @@ func (r *reader) config(root *node, cfg *Config, o Options) {
 			if m.value.kind != kindNull {
 				readFields(r, place{path: here.path, canon: "proxy"}, m.value, proxyFields, &cfg.Proxy, proxyLater...)
 			}
-		case slices.Contains(foreignTop, m.key), extension.MatchString(m.key):
+		case slices.Contains(foreignTop, m.key), strings.HasPrefix(m.key, "x-"):
 			r.note(here, m.line, "is a setting of other clients and means nothing here")
 		default:
 			r.unknownTop(here, m)

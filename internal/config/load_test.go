@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -190,13 +191,28 @@ func TestTextTooLarge(t *testing.T) {
 	if len(l.Fatal()) != 1 || !strings.Contains(l.Fatal()[0].Msg, "larger") {
 		t.Errorf("problems %v", l.Problems)
 	}
-	// The deepest text that fits must come back as a mistake, not as a crash.
-	l = loadText(t, strings.Repeat("[", maxText-1), nil)
-	if len(l.Fatal()) == 0 {
-		t.Error("a text of brackets is taken")
+}
+
+// TestDeepText holds that nesting is a mistake with a place and never a crash or a long wait.
+func TestDeepText(t *testing.T) {
+	bomb := "x-0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+	for i := 1; i < 10; i++ {
+		bomb += fmt.Sprintf("x-%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
 	}
-	lists := strings.Repeat("[", maxText/2-1) + strings.Repeat("]", maxText/2-1)
-	if l = loadText(t, lists, nil); len(l.Fatal()) == 0 {
-		t.Error("a text of brackets is taken")
+	for name, c := range map[string]struct{ file, text string }{
+		"open":    {"c.json", strings.Repeat("[", maxText-1)},
+		"closed":  {"c.json", strings.Repeat("[", maxText/2) + strings.Repeat("]", maxText/2)},
+		"objects": {"c.json", strings.Repeat(`{"a":`, maxText/8)},
+		"YAML":    {"c.yaml", "a: " + strings.Repeat("[", maxText/2)},
+		"aliases": {"c.yaml", bomb},
+	} {
+		l := Load(Options{Path: write(t, t.TempDir(), c.file, c.text), Getenv: variables{}.get})
+		if len(l.Fatal()) == 0 || !strings.Contains(l.Fatal()[0].Msg, "deep") && !strings.Contains(l.Fatal()[0].Msg, "depth") {
+			t.Errorf("%s: %v", name, l.Fatal())
+		}
+	}
+	flat := `{/* [[[ */"mcpServers":{}, // {{{` + "\n" + `"x-a":"` + strings.Repeat(`[\"{`, 200) + `"}`
+	if l := loadText(t, flat, nil); len(l.Problems) > 0 {
+		t.Errorf("brackets in strings and comments: %v", l.Problems)
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"sort"
@@ -16,6 +17,9 @@ import (
 // parseJSON reads JSON with comments and trailing commas.
 func parseJSON(text []byte) (*node, []fault) {
 	// The parser wants a line comment to end with a newline, also at the end of the text.
+	if at, deep := tooDeep(text); deep {
+		return nil, []fault{{pos: posOf(text, at), msg: fmt.Sprintf("is nested deeper than %d levels", maxTreeDepth)}}
+	}
 	whole := bytes.TrimRight(text, " \t\r\n")
 	text = append(bytes.Clone(text), '\n')
 	v, err := hujson.Parse(text)
@@ -29,6 +33,48 @@ func parseJSON(text []byte) (*node, []fault) {
 	j := jsonTree{text: text, starts: lineStarts(text)}
 	root := j.value(&v, "", 0)
 	return root, j.faults
+}
+
+// tooDeep finds brackets that open more than maxTreeDepth levels, before the parser follows them down its stack. Within
+// strings and comments brackets do not count.
+func tooDeep(text []byte) (offset int, deep bool) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case '/':
+			i += commentLength(text[i:])
+		case '{', '[':
+			if depth++; depth > maxTreeDepth {
+				return i, true
+			}
+		case '}', ']':
+			depth--
+		}
+	}
+	return 0, false
+}
+
+// commentLength is the length of the comment that text begins with, without its last byte; 0 for none.
+func commentLength(text []byte) int {
+	end := ""
+	switch {
+	case bytes.HasPrefix(text, []byte("//")):
+		end = "\n"
+	case bytes.HasPrefix(text, []byte("/*")):
+		end = "*/"
+	default:
+		return 0
+	}
+	if i := bytes.Index(text[2:], []byte(end)); i >= 0 {
+		return 2 + i + len(end) - 1
+	}
+	return len(text)
 }
 
 var (

@@ -100,22 +100,23 @@ func (y *yamlTree) mapping(n *node, v *yaml.Node, path string, depth int) {
 		}
 	}
 	for _, m := range merged {
-		y.merge(n, m, path)
+		y.merge(n, m, path, seen)
 	}
 }
 
 // merge adds what "<<" brings: keys of the mapping itself win, then those of earlier mappings.
-func (y *yamlTree) merge(n, from *node, path string) {
+func (y *yamlTree) merge(n, from *node, path string, seen keys) {
 	switch from.kind {
 	case kindObject:
 		for _, m := range from.members {
-			if n.get(m.key) == nil {
+			if _, given := seen[m.key]; !given {
+				seen[m.key] = m.pos
 				n.members = append(n.members, m)
 			}
 		}
 	case kindList:
 		for _, item := range from.items {
-			y.merge(n, item, path)
+			y.merge(n, item, path, seen)
 		}
 	default:
 		y.fail(from.pos, path, "has a merge key << that names no mapping")

@@ -169,7 +169,7 @@ func readHeaders(r *reader, at place, n *node, d *draft) {
 func readAuthToken(r *reader, at place, n *node, d *draft) {
 	s, ok := r.text(at, n)
 	if ok && r.passes(at, n, s, []check{isCredential}) {
-		d.AuthToken = Secret(s)
+		d.AuthToken = Secret(strings.TrimSpace(s))
 	}
 }
 
