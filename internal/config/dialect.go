@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -140,7 +141,7 @@ func spellingOf(key string) *spelling {
 
 // put adds a member under a key of ours; "a.b" goes into the object a. What is there already was said twice.
 func (d *dialect) put(key string, m member) {
-	target := d.out
+	target, full := d.out, key
 	outer, inner, nested := strings.Cut(key, ".")
 	// Only keys of this file's tables are split; a key that a person wrote may hold a dot.
 	if nested && m.written != "" {
@@ -153,7 +154,7 @@ func (d *dialect) put(key string, m member) {
 	m.key = key
 	if old := target.get(key); old != nil {
 		if old.value.kind != kindNull {
-			d.said(*old, m)
+			d.said(*old, m, full)
 			return
 		}
 		*old = m
@@ -162,11 +163,8 @@ func (d *dialect) put(key string, m member) {
 	target.members = append(target.members, m)
 }
 
-func (d *dialect) said(old, m member) {
-	first := old.written
-	if first == "" {
-		first = old.key
-	}
+func (d *dialect) said(old, m member, full string) {
+	first := cmp.Or(old.written, full)
 	m.hoisted = false // the path of a hoisted member begins at the entry, where we are
 	d.r.mistake(d.at.member(m), m.line, "says the same as %q in line %d; keep one", first, old.line)
 }
@@ -336,7 +334,7 @@ func commandShapes(d *dialect, m member) []member {
 	switch {
 	case v.kind == kindList && len(v.items) > 0:
 		args := v.as(kindList, "")
-		args.items = v.items[1:]
+		args.items, args.skipped = v.items[1:], 1
 		first := m.with("command", v.items[0])
 		first.written = "command[0]"
 		rest := m.with("args", args)

@@ -32,7 +32,9 @@ type node struct {
 	// text is the content of a string, and of a number or boolean the JSON literal exactly as written.
 	text string
 	pos
-	items   []*node
+	items []*node
+	// skipped counts the items that the file has before ours in the same list.
+	skipped int
 	members []member
 }
 

@@ -120,7 +120,9 @@ func (r *reader) texts(at place, n *node, read func(place, *node) (string, bool)
 	}
 	out, good := make([]string, 0, len(n.items)), true
 	for i, item := range n.items {
-		s, ok := read(at.index(i), item)
+		here := at.index(i)
+		here.path = at.index(i + n.skipped).path
+		s, ok := read(here, item)
 		out, good = append(out, s), good && ok
 	}
 	return out, good
