@@ -128,14 +128,14 @@ func (r *rig) start(ctx context.Context, name, addr string, argv ...string) (*ha
 	return p, nil
 }
 
-// throughProxy runs the suite against a proxy that has the reference server and two neighbours behind it.
+// throughProxy runs the suite against a proxy that has the reference server and two more behind it.
 func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream, url string) (got results, err error) {
 	name := "proxy-" + rev.name + "-" + string(up)
 	demoAddr, err := harness.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	demo, err := r.start(ctx, name+"-neighbour", demoAddr, r.proxy, "demo-server", "--http", demoAddr)
+	demo, err := r.start(ctx, name+"-remote", demoAddr, r.proxy, "demo-server", "--http", demoAddr)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"sort"
 	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/test/harness"
 )
 
 // revision is one revision of the protocol as the suite tests it.
@@ -69,19 +71,15 @@ type suite struct {
 }
 
 func newSuite(o options) (suite, error) {
-	modules := filepath.Join(o.npm, "node_modules")
-	s := suite{
-		node:    filepath.Join(modules, "node", "bin", "node"),
-		script:  filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"),
-		timeout: o.runTimeout,
-		verbose: o.verbose,
+	node, err := harness.Node(o.npm)
+	if err != nil {
+		return suite{}, err
 	}
-	for _, path := range []string{s.node, s.script} {
-		if _, err := os.Stat(path); err != nil {
-			return suite{}, fmt.Errorf("the suite is not installed, run make npm: %w", err)
-		}
+	script := filepath.Join(o.npm, "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js")
+	if _, err := os.Stat(script); err != nil {
+		return suite{}, fmt.Errorf("the suite is not installed, run make npm: %w", err)
 	}
-	return s, nil
+	return suite{node: node, script: script, timeout: o.runTimeout, verbose: o.verbose}, nil
 }
 
 // run tests the server at url and gives what the suite wrote into dir.

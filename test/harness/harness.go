@@ -55,6 +55,23 @@ func BuildProxy(ctx context.Context, dir string) (string, error) {
 	return out, Build(ctx, "./cmd/mcp-proxy", out)
 }
 
+// Node gives the program Node that came with the npm packages in dir. Where they have none for this system, it is the
+// one in PATH.
+func Node(dir string) (string, error) {
+	installed, err := filepath.Glob(filepath.Join(dir, "node_modules", "node-*", "bin", "node"))
+	if err != nil {
+		return "", err
+	}
+	if len(installed) > 0 {
+		return installed[0], nil
+	}
+	path, err := exec.LookPath("node")
+	if err != nil {
+		return "", fmt.Errorf("no Node in %s, run make npm: %w", dir, err)
+	}
+	return path, nil
+}
+
 // FreeAddr gives a loopback address that nobody listened on a moment ago.
 func FreeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

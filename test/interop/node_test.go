@@ -10,13 +10,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/test/harness"
 )
 
 // runNode runs a program of Node and gives what it printed to stdout.
 func runNode(ctx context.Context, s stage, home string, args ...string) ([]byte, error) {
-	node := filepath.Join(s.npm, "node_modules", "node", "bin")
-	cmd := exec.CommandContext(ctx, filepath.Join(node, "node"), args...)
-	cmd.Env = append(os.Environ(), "HOME="+home, "PATH="+node+string(os.PathListSeparator)+os.Getenv("PATH"))
+	node, err := harness.Node(s.npm)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, node, args...)
+	// The inspector starts Node again, by its name.
+	path := filepath.Dir(node) + string(os.PathListSeparator) + os.Getenv("PATH")
+	cmd.Env = append(os.Environ(), "HOME="+home, "PATH="+path)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
