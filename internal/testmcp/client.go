@@ -230,6 +230,9 @@ func (c *Client) ToolNames() []string {
 	return names
 }
 
+// Reconnect drops idle connections, which a server that has restarted would not know.
+func (c *Client) Reconnect() { c.http.CloseIdleConnections() }
+
 // Notify posts a notification and gives the HTTP status.
 func (c *Client) Notify(method, params string) int {
 	s := c.Send("", method, params)

@@ -91,8 +91,18 @@ func (s *httpSession) callsTool() int {
 	return s.called
 }
 
-// end closes the session's GET streams and calls.
+func (s *httpSession) dropStream(st *stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, st.name)
+}
+
+// end ends the session's calls and every response that is still open, without an answer.
 func (s *httpSession) end() {
-	s.eachGet(func(st *stream) { st.add(item{last: true}) })
 	s.close(ErrSessionEnded)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.streams {
+		st.add(item{last: true})
+	}
 }

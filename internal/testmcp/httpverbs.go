@@ -111,6 +111,9 @@ func (h *HTTPServer) request(s *httpSession, w http.ResponseWriter, r *http.Requ
 	c.stream = st
 	s.in.wg.Go(c.run)
 	f := &follower{h: h, w: w, r: r, st: st, modern: s.label == modernConn, form: h.opt.Answers}
+	if !h.opt.Resumable {
+		defer s.dropStream(st)
+	}
 	if f.run(0) {
 		return
 	}
@@ -133,6 +136,9 @@ func (h *HTTPServer) get(in *Instance, w http.ResponseWriter, r *http.Request) {
 	default:
 		st, from := h.getStream(s, r.Header.Get("Last-Event-ID"))
 		defer s.closeGet(st)
+		if !h.opt.Resumable {
+			defer s.dropStream(st)
+		}
 		h.keepOpen(in, &follower{h: h, w: w, r: r, st: st, form: AsEvents}, s.label, from)
 	}
 }

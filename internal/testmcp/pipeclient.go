@@ -26,6 +26,7 @@ type PipeClient struct {
 	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
+	outs  []io.Closer // stdout and stderr
 	wg    sync.WaitGroup
 	gone  chan struct{}
 
@@ -56,7 +57,7 @@ func NewPipeClient(t testing.TB, era Era, env []string, command string, args ...
 	stderr, err := c.cmd.StderrPipe()
 	check(t, err)
 	check(t, c.cmd.Start())
-	c.stdin = stdin
+	c.stdin, c.outs = stdin, []io.Closer{stdout, stderr}
 	c.wg.Go(func() { c.readLines(stdout) })
 	c.wg.Go(func() { _, _ = io.Copy(writerFunc(c.keepStderr), stderr) })
 	go func() { // ends with the process
@@ -253,5 +254,8 @@ func (c *PipeClient) kill() {
 	default:
 	}
 	killGroup(c.cmd.Process.Pid)
+	for _, f := range c.outs { // somebody who left the group may hold the other end
+		_ = f.Close()
+	}
 	<-c.gone
 }

@@ -107,7 +107,7 @@ type Spawn struct {
 func (p *Process) Spawn(how Spawn) {
 	script := "exec sleep 600"
 	if how.Stubborn {
-		script = "trap '' TERM; while :; do sleep 600; done"
+		script = "trap '' TERM; exec sleep 600" // what is ignored stays so across exec
 	}
 	cmd := exec.Command("sh", "-c", script)
 	if how.HoldPipes {

@@ -46,6 +46,7 @@ type proxyOptions struct {
 	args    []string
 	env     []string
 	file    string
+	binary  string // instead of the one that is built
 	noReady bool
 }
 
@@ -64,6 +65,9 @@ func WithEnv(env ...string) ProxyOption {
 
 // WithFile names the configuration file, for its extension's sake.
 func WithFile(name string) ProxyOption { return func(o *proxyOptions) { o.file = name } }
+
+// WithBinary starts this program instead of the one that the kit builds.
+func WithBinary(path string) ProxyOption { return func(o *proxyOptions) { o.binary = path } }
 
 // WithoutReady does not wait for /readyz; the program listens when StartProxy returns.
 func WithoutReady() ProxyOption { return func(o *proxyOptions) { o.noReady = true } }
@@ -108,7 +112,10 @@ func (p *Proxy) WriteConfig(config string) {
 func (p *Proxy) launch() {
 	p.t.Helper()
 	args := append([]string{"serve", "--config", p.Config, "--listen", p.addr}, p.opt.args...)
-	p.cmd = exec.Command(Binary(p.t), args...)
+	if p.opt.binary == "" {
+		p.opt.binary = Binary(p.t)
+	}
+	p.cmd = exec.Command(p.opt.binary, args...)
 	p.cmd.Dir = p.dir
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TMPDIR=" + p.dir, "LANG=C.UTF-8", p.mark}, p.opt.env...)
 	ownGroup(p.cmd)
