@@ -31,7 +31,7 @@ type ParseError struct {
 	Code   int    // CodeParse for what is not JSON, CodeInvalidRequest for what is not a JSON-RPC message
 	Reason string // one of the Reason constants
 	Offset int    // byte at which the trouble begins, counted after a byte order mark and leading blanks
-	ID     []byte // raw id token for the error answer; nil when none could be read or it is not a valid id
+	ID     []byte // raw id token for the error answer; nil when none could be read or it is not a valid id; shares the memory of the message
 	msg    string
 }
 

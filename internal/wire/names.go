@@ -46,8 +46,8 @@ var (
 // bit identifies name within the set; 0 when it is not part of it.
 func (n *names) bit(name []byte) uint64 {
 	if len(name) < len(n.byLen) {
-		for _, c := range n.byLen[len(name)] {
-			if c.name == string(name) {
+		for i := range n.byLen[len(name)] {
+			if c := &n.byLen[len(name)][i]; c.name == string(name) {
 				return c.bit
 			}
 		}
@@ -55,18 +55,13 @@ func (n *names) bit(name []byte) uint64 {
 	return 0
 }
 
-// meant is the name of the set that an ASCII key equals in all but case; empty when there is none or it is exact.
+// meant is the name of the set that an ASCII key outside of it equals in all but case; empty when there is none.
 func (n *names) meant(key []byte) string {
-	if len(key) >= len(n.byLen) {
-		return ""
-	}
-	for i := range n.byLen[len(key)] {
-		name := n.byLen[len(key)][i].name
-		if string(key) == name {
-			return ""
-		}
-		if equalFoldASCII(key, name) {
-			return name
+	if len(key) < len(n.byLen) {
+		for _, c := range n.byLen[len(key)] {
+			if equalFoldASCII(key, c.name) {
+				return c.name
+			}
 		}
 	}
 	return ""
@@ -78,24 +73,39 @@ const pairwiseMost = 24
 // checkStrict refuses members whose names are equal or differ only in case, and members that differ only in case from
 // one of n. A reader that ignores case, as several JSON libraries do, would see other values in them than we do.
 func (n *names) checkStrict(raw []byte, o *Object, place string) *ParseError {
-	plain := len(o.Members) <= pairwiseMost
-	for i := range o.Members {
-		m := &o.Members[i]
-		if m.Name != "" || !isASCII(m.bare(raw)) {
-			plain = false
-		} else if want := n.meant(m.bare(raw)); want != "" {
-			return miscased(raw, m, want, place)
-		}
-	}
-	if !plain {
+	if len(o.Members) > pairwiseMost {
 		return n.checkFolded(raw, o, place)
 	}
+	var seen uint64
 	for i := range o.Members {
 		m := &o.Members[i]
-		for k := range i {
-			if other := &o.Members[k]; m.Key.len() == other.Key.len() && equalFoldASCII(m.bare(raw), other.bare(raw)) {
-				return duplicate(raw, m, place)
+		key := m.bare(raw)
+		bit := n.bit(key)
+		switch {
+		case m.Name != "" || bit == 0 && !isASCII(key):
+			return n.checkFolded(raw, o, place)
+		case seen&bit != 0:
+			return duplicate(raw, m, place)
+		case bit == 0:
+			if err := n.checkUnknown(raw, o, i, place); err != nil {
+				return err
 			}
+		}
+		seen |= bit
+	}
+	return nil
+}
+
+// checkUnknown is checkStrict for the one member at index, which is not of n, and those before it.
+func (n *names) checkUnknown(raw []byte, o *Object, index int, place string) *ParseError {
+	m := &o.Members[index]
+	key := m.bare(raw)
+	if want := n.meant(key); want != "" {
+		return miscased(raw, m, want, place)
+	}
+	for k := range index {
+		if equalFoldASCII(key, o.Members[k].bare(raw)) {
+			return duplicate(raw, m, place)
 		}
 	}
 	return nil

@@ -81,20 +81,27 @@ func Elements(raw []byte, arr Span) []Span {
 	if !ok || sc.peek(arr.Start) != '[' {
 		return nil
 	}
+	i := sc.blank(arr.Start + 1)
+	if sc.peek(i) == ']' {
+		return nil
+	}
 	var list []Span
-	for i := sc.blank(arr.Start + 1); sc.peek(i) != ']'; {
+	for {
 		end := sc.value(i, 2)
 		if end < 0 {
 			return nil
 		}
 		list = append(list, Span{i, end})
-		if i = sc.blank(end); sc.peek(i) == ',' {
+		i = sc.blank(end)
+		switch sc.peek(i) {
+		case ']':
+			return list
+		case ',':
 			i = sc.blank(i + 1)
-		} else if sc.peek(i) != ']' {
+		default:
 			return nil
 		}
 	}
-	return list
 }
 
 // scannerAt prepares the scanning of the part of raw before s.End.

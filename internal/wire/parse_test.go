@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -225,6 +226,7 @@ func TestAmbiguousMembersOfClients(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"method":"m","PARAMS":{}}`, ReasonMiscasedMember, "1", `message.params`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","params":{},"param\u017f":{}}`, ReasonMiscasedMember, "1", `message.params`},
 		{`{"jsonrpc":"2.0","id":1,"method":"m","paramſ":{}}`, ReasonMiscasedMember, "1", `message.params`},
+		{call(`"` + strings.Repeat("x", 100) + `":1,"` + strings.Repeat("x", 100) + `":1`), ReasonDuplicateMember, "1", `\u2026`},
 		{call(`"name":"a","name":"b"`), ReasonDuplicateMember, "1", `params`},
 		{call(`"name":"a","n\u0061me":"b"`), ReasonDuplicateMember, "1", `params`},
 		{call(`"Name":"a"`), ReasonMiscasedMember, "1", `params.name`},
@@ -370,6 +372,30 @@ func TestLineBreaksBetweenTokens(t *testing.T) {
 	}
 }
 
+func TestGrammar(t *testing.T) {
+	for _, v := range []string{
+		`0`, `-0`, `10`, `-1.5e+10`, `1E-2`, `0.0`, `01`, `-`, `+1`, `1.`, `.5`, `1e`, `1e+`, `0x1`, `1_0`, `NaN`, `-Infinity`, `--1`,
+		`true`, `false`, `null`, `tru`, `truth`, `True`, `nul`, `fals`, `nil`, `'a'`, `a`,
+		`""`, `"a`, `"\x"`, `"\u12"`, `"\u12g4"`, `"\`, `"\"`, "\"\x1f\"", "\"\x7f\"", `"\b\f\n\r\t\"\\\/\uABcd"`, `"a" "b"`,
+		`[]`, `[ ]`, `[1,2]`, `[1,]`, `[,1]`, `[1 2]`, `[`, `[1`, `[1,`, `]`, `[}`, `[1}`,
+		`{}`, `{ }`, `{"a":1}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{"a" 1}`, `{a:1}`, `{1:1}`, `{"a":1 "b":2}`, `{`, `{"a`, `{"a":1`, `{"a":1]`, `{"a":[}`,
+		"\v1", "\f1", "\u00a01", "1\x00", `/**/1`, `1//`, `{"a":1;"b":2}`,
+	} {
+		for _, raw := range []string{
+			`{"jsonrpc":"2.0","id":1,"result":` + v + `}`, `{"jsonrpc":"2.0","id":1,"result":{"x":[` + v + `]}}`, `{"jsonrpc":"2.0","id":1,"result":7,"x":` + v,
+		} {
+			valid := json.Valid([]byte(raw))
+			_, err := Parse([]byte(raw), Upstream, Limits{})
+			if valid != (err == nil) {
+				t.Errorf("%s: valid %v, error %v", raw, valid, err)
+			}
+			if !valid {
+				refusal(t, raw, Upstream, Limits{})
+			}
+		}
+	}
+}
+
 func TestFrameReuse(t *testing.T) {
 	var f Frame
 	big := `{"jsonrpc":"2.0","id":"x","method":"m","params":{` + strings.Repeat(`"k":1,`, 30) + `"_meta":{"a":1}}}`
@@ -415,9 +441,17 @@ func TestNavigation(t *testing.T) {
 	if s := Elements(raw, o.Get(raw, "de")); s != nil {
 		t.Errorf("an object has elements %v", s)
 	}
+	if !o.Has(raw, "de") || o.Has(raw, "d") || o.Has(raw, `d\u0065`) {
+		t.Error("Has does not go by the decoded name")
+	}
 	in, ok := ObjectAt(raw, o.Get(raw, "de"))
 	if v := in.Get(raw, "x").Of(raw); !ok || string(v) != "1" {
 		t.Errorf("inner object: %v, x = %s", ok, v)
+	}
+	for _, broken := range []string{`[`, `[1`, `[1 2]`, `[1,]`, `[tru]`, `[[]`} {
+		if s := Elements([]byte(broken), Span{0, len(broken)}); s != nil {
+			t.Errorf("%s has elements %v", broken, s)
+		}
 	}
 	for _, s := range []Span{{}, {0, 4}, {5, 500}, {-3, 2}, o.Get(raw, "a")} {
 		if _, ok := ObjectAt(raw, s); ok {

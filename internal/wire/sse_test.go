@@ -64,6 +64,8 @@ func TestEventReader(t *testing.T) {
 		{"blank lines", "\n\r\n\n\rdata: a\n\n\n\n", []Event{data("a")}},
 		{"line separators are text", "data: a\u2028b\u0085c\v\f\n\n", []Event{data("a\u2028b\u0085c\v\f")}},
 		{"long", "data: " + strings.Repeat("x", 70_000) + "\ndata: y\n\ndata: z\n\n", []Event{data(strings.Repeat("x", 70_000) + "\ny"), data("z")}},
+		{"many lines", strings.Repeat("data: 0123456789\r\nid: 1\r\n: c\r\n", 5_000) + "\r\ndata: z\n\n",
+			[]Event{{ID: "1", HasID: true, Data: []byte(strings.Repeat("0123456789\n", 4_999) + "0123456789"), HasData: true}, data("z")}},
 	} {
 		var want []string
 		for _, e := range c.want {
