@@ -119,6 +119,8 @@ type Proxy struct {
 	Sessions       Sessions
 	Log            Log
 	StateDir       string
+	// StateDirGiven is true where the file names the directory.
+	StateDirGiven bool
 	// StreamAfter is how long a request may stay unanswered before the response becomes an event stream.
 	StreamAfter time.Duration
 	// KeepAlive is the interval of comments on open event streams.

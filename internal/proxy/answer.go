@@ -80,3 +80,6 @@ func pathFault(id []byte, up, target, requestID string, err error) (Answer, Outc
 	}
 	return Failure(id, wire.CodeInternal, text, data), outcome
 }
+
+// Whole makes an answer of a complete frame.
+func Whole(frame []byte) Answer { return Answer{parts: [3][]byte{frame}} }

@@ -179,3 +179,15 @@ func (c *catalog) listing(id string) *listing {
 	defer c.mu.Unlock()
 	return c.listings[id]
 }
+
+// WaitListed waits until the lists of an upstream have been fetched.
+func (p *Proxy) WaitListed(ctx context.Context, id string) {
+	t := time.NewTicker(20 * time.Millisecond)
+	defer t.Stop()
+	for !p.Listed(id) && ctx.Err() == nil && p.ups.Get(id).Status().Up {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -102,3 +102,10 @@ func hashOf(s string, n int) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:n])
 }
+
+// ExampleName shows how the names of an upstream's tools will look.
+func (p *Proxy) ExampleName(s *config.Server) string {
+	const stand = "TOOL"
+	name, _ := p.names.name(s, stand, false)
+	return name
+}

@@ -42,6 +42,7 @@ type Proxy struct {
 	count   *count.Counters
 	metrics *Metrics
 	catalog *catalog
+	names   *namer
 	grace   time.Duration
 
 	requestPrefix string
@@ -65,9 +66,9 @@ func New(o Options, relay *Relay) *Proxy {
 	p.serverInfo = serverInfo(o.Server)
 	p.requestPrefix = randomPrefix()
 	selections := selectionsOf(o.Profiles, ids)
-	names := newNamer(o.Naming, servers)
+	p.names = newNamer(o.Naming, servers)
 	p.catalog.merge = func(l map[string]*listing) *snapshot {
-		m := &merger{ups: o.Upstreams.All(), listings: l, namer: names, naming: o.Naming, selections: selections, log: o.Log, tail: modernTail(p.serverInfo)}
+		m := &merger{ups: o.Upstreams.All(), listings: l, namer: p.names, naming: o.Naming, selections: selections, log: o.Log, tail: modernTail(p.serverInfo)}
 		return m.build()
 	}
 	p.catalog.snap.Store(p.catalog.merge(nil))

@@ -42,8 +42,8 @@ type httpConn struct {
 	env    *env
 	rt     http.RoundTripper
 	url    *url.URL
-	static http.Header // configured headers and credentials
-	lost   func()      // told when a lost session has been replaced
+	static http.Header                                  // configured headers and credentials
+	lost   func()                                       // told when a lost session has been replaced
 	redo   func(ctx context.Context, c *httpConn) error // does the handshake again
 
 	peer    atomic.Pointer[Peer]
@@ -121,10 +121,10 @@ func mirror(h http.Header, out *Outgoing, version string) {
 	h["Mcp-Protocol-Version"] = []string{version}
 	h["Mcp-Method"] = []string{out.Method}
 	if out.Name != "" {
-		h["Mcp-Name"] = []string{EncodeHeader(out.Name)}
+		h["Mcp-Name"] = []string{wire.EncodeHeader(out.Name)}
 	}
 	for _, p := range out.Params {
-		h["Mcp-Param-"+p.Name] = []string{EncodeHeader(p.Value)}
+		h["Mcp-Param-"+p.Name] = []string{wire.EncodeHeader(p.Value)}
 	}
 }
 

@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// cleanups are the named steps of giving back what was taken, done last first.
+type cleanups struct {
+	steps []cleanup
+}
+
+type cleanup struct {
+	name string
+	do   func(context.Context) error
+}
+
+func (c *cleanups) add(name string, do func(context.Context) error) {
+	c.steps = append(c.steps, cleanup{name, do})
+}
+
+func (c *cleanups) run(ctx context.Context, log *zap.Logger) error {
+	var errs []error
+	for _, s := range slices.Backward(c.steps) {
+		if err := s.do(ctx); err != nil {
+			log.Warn("stopping a part failed", zap.String("part", s.name), zap.Error(err))
+			errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	c.steps = nil
+	return errors.Join(errs...)
+}
+
+// Start begins to serve. It returns at once.
+func (a *App) Start() {
+	a.proxy.Start()
+	a.cleanups.add("catalog", func(context.Context) error { a.proxy.Stop(); return nil })
+	a.ups.Start()
+	a.cleanups.add("upstreams", func(context.Context) error { a.ups.Stop(); return nil })
+	a.sessions.Start()
+	a.cleanups.add("sessions", func(context.Context) error { a.sessions.Stop(); return nil })
+	for i, s := range a.servers {
+		l := a.listeners[i]
+		go func() {
+			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				a.serving <- fmt.Errorf("serving on %s: %w", l.Addr(), err)
+			}
+		}()
+		a.cleanups.add("server "+l.Addr().String(), a.closeServer(s))
+	}
+	if !a.opt.Offline {
+		a.cleanups.add("draining", a.drain)
+		a.log.Info("listening", zap.String("url", a.URL()))
+	}
+}
+
+// closeGrace is what a server has to end its connections once all calls have ended.
+const closeGrace = 2 * time.Second
+
+func (a *App) closeServer(s *http.Server) func(context.Context) error {
+	return func(context.Context) error {
+		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+		defer cancel()
+		if s.Shutdown(ctx) != nil {
+			a.endBase()
+			return s.Close()
+		}
+		return nil
+	}
+}
+
+// drain lets running calls end, within the grace. The listeners are open meanwhile, so that readiness can be asked for
+// and new requests are told to come again.
+func (a *App) drain(context.Context) error {
+	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.Proxy.ShutdownGrace)
+	defer cancel()
+	a.log.Info("stopping", zap.Duration("grace", a.cfg.Proxy.ShutdownGrace))
+	a.sessions.Drain(ctx)
+	return nil
+}
+
+// Stop ends everything in the reverse order of its beginning.
+func (a *App) Stop() error {
+	err := a.cleanups.run(context.Background(), a.log)
+	if a.endBase != nil {
+		a.endBase()
+	}
+	if err == nil && !a.opt.Offline {
+		a.log.Info("stopped")
+	}
+	return err
+}
+
+// Run serves until ctx ends or something fails that nothing can go on without.
+func (a *App) Run(ctx context.Context) error {
+	a.Start()
+	err := a.strictly(ctx)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-a.serving:
+		}
+	}
+	return errors.Join(err, a.Stop())
+}

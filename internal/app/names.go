@@ -1,0 +1,25 @@
+package app
+
+// Name is one line of the table of final names.
+type Name struct{ Exposed, Upstream, Wire, Kind, Why string }
+
+// Names reports the final names of what the upstreams offer.
+func (a *App) Names() []Name {
+	var out []Name
+	for _, n := range a.proxy.Names() {
+		out = append(out, Name(n))
+	}
+	return out
+}
+
+// Planned tells how the names of an upstream will look that has not been asked for them.
+type Planned struct{ Upstream, Example, Transport string }
+
+// Planned reports how the names will look.
+func (a *App) Planned() []Planned {
+	var out []Planned
+	for _, u := range a.ups.All() {
+		out = append(out, Planned{u.ID, a.proxy.ExampleName(u.Config()), string(u.Config().Transport)})
+	}
+	return out
+}

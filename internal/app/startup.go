@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
+)
+
+// strictly waits, where the start is strict, until every upstream has been reached, and gives all that failed.
+func (a *App) strictly(ctx context.Context) error {
+	if a.cfg.Proxy.Startup != config.StartupStrict {
+		return nil
+	}
+	if !a.firstAttempts(ctx) {
+		return nil
+	}
+	return a.Failures()
+}
+
+// firstAttempts waits for the end of the first attempt to connect with every upstream; false where ctx ends first.
+func (a *App) firstAttempts(ctx context.Context) bool {
+	for _, u := range a.ups.All() {
+		select {
+		case <-u.First():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// WaitListed waits until every upstream has been listed or has failed.
+func (a *App) WaitListed(ctx context.Context) {
+	if !a.firstAttempts(ctx) {
+		return
+	}
+	for _, u := range a.ups.All() {
+		if u.Status().Up {
+			a.proxy.WaitListed(ctx, u.ID)
+		}
+	}
+}
+
+// Failures tells what is wrong with the upstreams and their names at this moment.
+func (a *App) Failures() error {
+	var errs []error
+	for _, u := range a.ups.All() {
+		if err := failureOf(u); err != nil {
+			errs = append(errs, err)
+		} else if err := a.proxy.ListFailure(u.ID); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", u.ID, err))
+		}
+	}
+	for _, n := range a.proxy.Conflicts() {
+		errs = append(errs, fmt.Errorf("%s: the %s %q: %s", n.Upstream, n.Kind, n.Wire, n.Why))
+	}
+	return errors.Join(errs...)
+}
+
+func failureOf(u *upstream.Upstream) error {
+	st := u.Status()
+	switch {
+	case st.Up:
+		return nil
+	case st.Failure != nil:
+		return fmt.Errorf("%s: %s: %s", u.ID, st.Failure.Stage, st.Failure.Message)
+	}
+	return fmt.Errorf("%s: not connected yet", u.ID)
+}

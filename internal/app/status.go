@@ -1,0 +1,73 @@
+package app
+
+import (
+	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/httpd"
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
+)
+
+// Status gathers what the operators' pages show.
+func (a *App) Status() httpd.Status {
+	s := httpd.Status{Status: httpd.StatusStarting, Version: a.opt.Version, Uptime: time.Since(a.began).Round(time.Second).String(),
+		Sessions: a.sessions.Count(), Ready: a.ready()}
+	if s.Ready {
+		s.Status = httpd.StatusReady
+	}
+	counts := a.proxy.Counts()
+	for _, u := range a.ups.All() {
+		n := counts[u.ID]
+		s.Upstreams = append(s.Upstreams, a.upstreamStatus(u, n[proxy.Tool], n[proxy.Prompt], n[proxy.Resource]+n[proxy.Template]))
+	}
+	for _, c := range a.cfg.Servers {
+		if c.Disabled {
+			s.Upstreams = append(s.Upstreams, httpd.Upstream{ID: c.ID, State: "disabled", Transport: string(c.Transport)})
+		}
+	}
+	for _, n := range a.proxy.Names() {
+		s.Names = append(s.Names, httpd.Name{Exposed: n.Exposed, Upstream: n.Upstream, Wire: n.Wire, Kind: n.Kind, Length: len(n.Exposed), Why: n.Why})
+	}
+	return s
+}
+
+// ready says whether every upstream's first attempt has ended, lists included, or the grace is over.
+func (a *App) ready() bool {
+	if time.Since(a.began) >= a.cfg.Proxy.StartupGrace {
+		return true
+	}
+	for _, u := range a.ups.All() {
+		select {
+		case <-u.First():
+		default:
+			return false
+		}
+		if u.Status().Up && !a.proxy.Listed(u.ID) {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *App) upstreamStatus(u *upstream.Upstream, tools, prompts, resources int) httpd.Upstream {
+	st := u.Status()
+	out := httpd.Upstream{ID: u.ID, State: st.State, Transport: string(u.Config().Transport), Tools: tools, Prompts: prompts,
+		Resources: resources, Restarts: st.Failures, Slots: map[string]int{}, Stderr: st.Stderr}
+	if st.Peer != nil {
+		out.Era, out.ProtocolVersion = st.Peer.Era.String(), st.Peer.Version
+		out.ServerName, out.ServerVersion = st.Peer.Name, st.Peer.Software
+	}
+	if f := st.Failure; f != nil {
+		out.LastError = &httpd.Failure{Stage: f.Stage, Message: f.Message, At: f.At}
+	}
+	if err := a.proxy.ListFailure(u.ID); err != nil && st.Up {
+		out.LastError = &httpd.Failure{Stage: "list", Message: err.Error(), At: time.Now()}
+	}
+	if !st.NextRetry.IsZero() {
+		out.NextRetry = &st.NextRetry
+	}
+	for state, n := range st.Slots {
+		out.Slots[string(state)] = n
+	}
+	return out
+}

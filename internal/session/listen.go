@@ -1,0 +1,106 @@
+package session
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// listen is one subscription of a modern client (2026-07-28, basic/patterns/subscriptions).
+type listen struct {
+	view string
+	want proxy.Changes
+	news *news
+}
+
+// listen serves subscriptions/listen: first what is honoured of it, then the news, each with the subscription's id.
+func (p *poster) listen(f *wire.Frame) {
+	id := append([]byte(nil), f.ID.Of(f.Raw)...)
+	filter, ok := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "notifications"))
+	switch {
+	case !ok:
+		refuse(p.w, http.StatusOK, proxy.Failure(id, wire.CodeInvalidParams, "subscriptions/listen: params.notifications must be an object", nil))
+		return
+	case !p.accept.stream:
+		invalidRequest(p.w, http.StatusNotAcceptable, id, "subscriptions/listen is answered as a stream: Accept must name text/event-stream")
+		return
+	case p.m.Draining():
+		p.drainRefused(id)
+		return
+	}
+	l := &listen{view: p.view, news: newNews(), want: proxy.Changes{
+		Tools:     isTrue(f, &filter, "toolsListChanged"),
+		Prompts:   isTrue(f, &filter, "promptsListChanged"),
+		Resources: isTrue(f, &filter, "resourcesListChanged"),
+	}}
+	es, ok := p.m.openStream(p.w, streamListen)
+	if !ok {
+		p.w.Header().Set("Retry-After", "60")
+		invalidRequest(p.w, http.StatusServiceUnavailable, id, "too many streams are open (limits.max_streams)")
+		return
+	}
+	defer p.m.closeStream(streamListen)
+	p.m.mu.Lock()
+	p.m.listens[l] = struct{}{}
+	p.m.mu.Unlock()
+	defer func() {
+		p.m.mu.Lock()
+		delete(p.m.listens, l)
+		p.m.mu.Unlock()
+	}()
+	meta := `{"` + wire.MetaSubscriptionID + `":` + string(id) + `}`
+	if es.event(l.acknowledged(meta)) {
+		p.write(es, l, id, meta)
+	}
+}
+
+func isTrue(f *wire.Frame, o *wire.Object, name string) bool {
+	return string(o.Get(f.Raw, name).Of(f.Raw)) == "true"
+}
+
+// acknowledged names the part of the filter that is honoured.
+func (l *listen) acknowledged(meta string) []byte {
+	honoured := ""
+	for _, k := range []struct {
+		on   bool
+		name string
+	}{{l.want.Tools, "toolsListChanged"}, {l.want.Prompts, "promptsListChanged"}, {l.want.Resources, "resourcesListChanged"}} {
+		if k.on {
+			honoured += `,"` + k.name + `":true`
+		}
+	}
+	if honoured != "" {
+		honoured = honoured[1:]
+	}
+	return []byte(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":` + meta + `,"notifications":{` + honoured + `}}}`)
+}
+
+// write keeps the subscription until the client goes or we stop; then it is answered, as a graceful end.
+func (p *poster) write(es *eventStream, l *listen, id []byte, meta string) {
+	tick := time.NewTicker(p.m.opt.KeepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.news.signal:
+			c := l.news.take()
+			c = proxy.Changes{Tools: c.Tools && l.want.Tools, Prompts: c.Prompts && l.want.Prompts, Resources: c.Resources && l.want.Resources}
+			for _, a := range announcements(c, meta) {
+				if !es.event(a) {
+					return
+				}
+			}
+		case <-tick.C:
+			if !es.comment() {
+				return
+			}
+		case <-p.r.Context().Done():
+			return
+		case <-p.m.drained:
+			a := proxy.Result(id, []byte(`{"resultType":"complete","_meta":`+meta+`}`))
+			es.event(a.Bytes())
+			return
+		}
+	}
+}

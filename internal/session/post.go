@@ -1,0 +1,115 @@
+package session
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+var framePool = sync.Pool{New: func() any { return new(wire.Frame) }}
+
+// poster is one POST under way.
+type poster struct {
+	m         *Manager
+	w         http.ResponseWriter
+	r         *http.Request
+	view      string
+	principal string
+	accept    acceptance
+}
+
+// one serves a single message. Its era is told by what it carries, never by what came before
+// (2026-07-28, versioning: one endpoint may serve both eras).
+func (p *poster) one(f *wire.Frame) {
+	header := p.r.Header.Get(headerVersion)
+	if wire.LooksModern(header) || f.Meta.Has(f.Raw, wire.MetaProtocolVersion) {
+		p.modern(f, header)
+		return
+	}
+	if f.Kind == wire.KindRequest && f.Method == "initialize" {
+		p.initialize(f)
+		return
+	}
+	s, ok := p.session(f.ID.Of(f.Raw))
+	if !ok {
+		return
+	}
+	switch f.Kind {
+	case wire.KindRequest:
+		p.legacyRequest(s, f)
+	case wire.KindNotification:
+		s.notified(f)
+		p.w.WriteHeader(http.StatusAccepted)
+	default:
+		p.m.count.Drop(count.DropAnswer)
+		p.w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// session finds the session of a legacy request, or refuses it.
+func (p *poster) session(id []byte) (*session, bool) {
+	name := p.r.Header.Get(headerSession)
+	if name == "" {
+		invalidRequest(p.w, http.StatusBadRequest, id, "the header Mcp-Session-Id is missing; send initialize first and repeat the id that it brings")
+		return nil, false
+	}
+	s := p.m.find(name, p.view, p.principal)
+	if s == nil {
+		sessionNotFound(p.w, id)
+		return nil, false
+	}
+	if !versionHeaderOK(p.r.Header) {
+		invalidRequest(p.w, http.StatusBadRequest, id, "the header MCP-Protocol-Version names no revision that this server speaks")
+		return nil, false
+	}
+	s.touch()
+	return s, true
+}
+
+// notified handles a notification of a legacy client.
+func (s *session) notified(f *wire.Frame) {
+	if f.Method == "notifications/cancelled" {
+		if id := f.Body.Get(f.Raw, "requestId"); wire.ValidID(id.Of(f.Raw)) {
+			s.cancel(wire.IDKey(id.Of(f.Raw)))
+		}
+	}
+}
+
+// drainRefused refuses a request while we are stopping.
+func (p *poster) drainRefused(id []byte) {
+	p.w.Header().Set("Retry-After", "5")
+	refuse(p.w, http.StatusServiceUnavailable, proxy.Failure(id, wire.CodeInternal, "the proxy is stopping", nil))
+}
+
+// legacyRequest runs a request of a session. The call lives on when the client's connection is lost, for as long as the
+// client may come back (2025-11-25, transports: a disconnect is no cancel).
+func (p *poster) legacyRequest(s *session, f *wire.Frame) {
+	if !p.m.begin() {
+		p.drainRefused(f.ID.Of(f.Raw))
+		return
+	}
+	defer p.m.calls.Done()
+	ctx, cancel := context.WithCancelCause(p.m.base)
+	defer cancel(nil)
+	key := wire.IDKey(f.ID.Of(f.Raw))
+	r := s.enter(key, cancel)
+	defer s.leave(key, r)
+	x := p.m.newExchange(p.w, p.accept, s.unread)
+	stop := context.AfterFunc(p.r.Context(), func() {
+		x.silent()
+		timer := time.AfterFunc(p.m.opt.Sessions.ResumeWindow, func() { cancel(proxy.CauseClientGone) })
+		context.AfterFunc(ctx, func() { timer.Stop() })
+	})
+	defer stop()
+	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: s.caller, Frame: f, Sink: x})
+	if a.Ended {
+		x.finishSilently(f.ID.Of(f.Raw))
+		return
+	}
+	x.finish(&a, http.StatusOK)
+}

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// eventStream is an event stream that stays open: a legacy GET, a modern listen. One goroutine writes it.
+type eventStream struct {
+	m   *Manager
+	w   http.ResponseWriter
+	rc  *http.ResponseController
+	buf []byte
+}
+
+// openStream begins the response; false where there are too many streams.
+func (m *Manager) openStream(w http.ResponseWriter, kind int) (*eventStream, bool) {
+	if m.streams.Add(1) > int64(m.opt.Limits.MaxStreams) {
+		m.streams.Add(-1)
+		m.count.Limit(count.LimitStreams)
+		return nil, false
+	}
+	m.open[kind].Add(1)
+	streamHeaders(w.Header())
+	w.WriteHeader(http.StatusOK)
+	return &eventStream{m: m, w: w, rc: http.NewResponseController(w)}, true
+}
+
+func (m *Manager) closeStream(kind int) {
+	m.streams.Add(-1)
+	m.open[kind].Add(-1)
+}
+
+// send writes bytes within the time that a client has to take them.
+func (s *eventStream) send(b []byte) bool {
+	s.buf = b
+	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := s.w.Write(b); err != nil {
+		s.m.count.Drop(count.DropClientSlow)
+		return false
+	}
+	return s.rc.Flush() == nil
+}
+
+func (s *eventStream) event(frame []byte) bool {
+	return s.send(wire.AppendEvent(s.buf[:0], "message", "", frame))
+}
+
+func (s *eventStream) comment() bool { return s.send(wire.AppendComment(s.buf[:0], "")) }
+
+// standing is the GET stream of a legacy session.
+type standing struct {
+	// owner holds a token while this is the newest stream, which owns what belongs to no request.
+	owner  chan struct{}
+	lost   chan struct{}
+	ending chan struct{}
+}
+
+func (st *standing) promote() {
+	select {
+	case <-st.lost:
+	default:
+	}
+	select {
+	case st.owner <- struct{}{}:
+	default:
+	}
+}
+
+func (st *standing) demote() {
+	select {
+	case <-st.owner:
+	default:
+	}
+	select {
+	case st.lost <- struct{}{}:
+	default:
+	}
+}
+
+func (st *standing) end() { close(st.ending) }
+
+// stand serves the GET stream of a session until the client goes, the session ends or we stop.
+func (m *Manager) stand(w http.ResponseWriter, r *http.Request, s *session) {
+	if !accepted(r.Header).stream {
+		invalidRequest(w, http.StatusNotAcceptable, nil, "Accept must name text/event-stream")
+		return
+	}
+	es, ok := m.openStream(w, streamGet)
+	if !ok {
+		w.Header().Set("Retry-After", "60")
+		invalidRequest(w, http.StatusServiceUnavailable, nil, "too many streams are open (limits.max_streams)")
+		return
+	}
+	defer m.closeStream(streamGet)
+	st := &standing{owner: make(chan struct{}, 1), lost: make(chan struct{}, 1), ending: make(chan struct{})}
+	s.attach(st)
+	defer s.detach(st)
+	if !es.comment() {
+		return
+	}
+	m.writeStanding(es, st, s, r)
+}
+
+func (m *Manager) writeStanding(es *eventStream, st *standing, s *session, r *http.Request) {
+	tick := time.NewTicker(m.opt.KeepAlive)
+	defer tick.Stop()
+	var unread <-chan struct{} // only the owner reads the news
+	for {
+		select {
+		case <-st.owner:
+			unread = s.unread.signal
+		case <-st.lost:
+			unread = nil
+			s.unread.wake()
+		case <-unread:
+			for _, a := range announcements(s.unread.take(), "") {
+				if !es.event(a) {
+					return
+				}
+			}
+		case <-tick.C:
+			if !es.comment() {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		case <-st.ending:
+			return
+		case <-s.ended:
+			return
+		case <-m.drained:
+			return
+		}
+	}
+}
