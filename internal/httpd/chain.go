@@ -16,7 +16,7 @@ type guarded func(w http.ResponseWriter, r *http.Request, who auth.Principal)
 
 // mcp puts the steps of an MCP request together, in the order that routes.go tells.
 func (d *Door) mcp(find finder) http.HandlerFunc {
-	return d.crossOrigin(d.authenticate(d.drain(d.bound(d.limitBody(d.endpoint(find))))))
+	return d.crossOrigin(d.authenticate(d.bound(d.limitBody(d.endpoint(find)))))
 }
 
 // enter is around everything else: it sees to it that no panic ends the process, and writes the access log.
@@ -135,19 +135,6 @@ func (d *Door) sameOriginOnly(l *listener, next http.HandlerFunc) http.HandlerFu
 			return
 		}
 		next(w, r)
-	}
-}
-
-// drain turns new requests away while we shut down; another instance, or we ourselves in a moment, will serve them.
-func (d *Door) drain(next guarded) guarded {
-	return func(w http.ResponseWriter, r *http.Request, who auth.Principal) {
-		if d.opt.Draining() {
-			w.Header().Set("Connection", "close")
-			d.refuseAt(w, refusedDraining, refusal{status: http.StatusServiceUnavailable, code: codeInternal,
-				reason: "unavailable", message: "The proxy is shutting down.", retryAfter: drainRetry})
-			return
-		}
-		next(w, r, who)
 	}
 }
 

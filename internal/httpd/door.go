@@ -54,7 +54,7 @@ type Options struct {
 	// Reload loads the configuration anew; nil means that there is no such endpoint. Its context does not end when the
 	// caller goes away.
 	Reload func(context.Context) error
-	// Draining tells whether we are shutting down and take no new requests.
+	// Draining tells whether we are shutting down, for readiness. Which messages are still taken is up to MCP.
 	Draining func() bool
 	// Limit is told the name of every bound that a request ran into: "in_flight" or "body".
 	Limit   func(name string)

@@ -11,7 +11,6 @@ import (
 
 const (
 	inFlightRetry = time.Second
-	drainRetry    = 5 * time.Second
 
 	// What is still read of a body over the limit: a client that is cut off in the middle of sending sees a broken
 	// connection in place of our answer.

@@ -13,7 +13,6 @@ const (
 	refusedNoCredential = "no_credential"
 	refusedCredential   = "bad_credential"
 	refusedProfile      = "profile"
-	refusedDraining     = "draining"
 )
 
 type metrics struct {
@@ -38,7 +37,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		return nil, err
 	}
 	m := &metrics{refused: map[string]prometheus.Counter{}, panics: panics}
-	for _, reason := range []string{refusedHost, refusedOrigin, refusedNoCredential, refusedCredential, refusedProfile, refusedDraining} {
+	for _, reason := range []string{refusedHost, refusedOrigin, refusedNoCredential, refusedCredential, refusedProfile} {
 		m.refused[reason] = refused.WithLabelValues(reason)
 	}
 	return m, nil
