@@ -22,6 +22,9 @@ func TestIDKey(t *testing.T) {
 			t.Errorf("%s and %s: keys %q and %q", c.a, c.b, IDKey([]byte(c.a)), IDKey([]byte(c.b)))
 		}
 	}
+	if got := IDKey([]byte("1.5")); got != "1.5" {
+		t.Errorf("the key of what is no id is %q", got)
+	}
 }
 
 func TestInvalidIDs(t *testing.T) {

@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -368,94 +366,6 @@ func TestLineBreaksBetweenTokens(t *testing.T) {
 	for _, side := range []Side{Downstream, Upstream} {
 		if f := mustParse(t, raw, side); string(f.Raw) != want {
 			t.Errorf("%q became %q, want %q", raw, f.Raw, want)
-		}
-	}
-}
-
-func TestGrammar(t *testing.T) {
-	for _, v := range []string{
-		`0`, `-0`, `10`, `-1.5e+10`, `1E-2`, `0.0`, `01`, `-`, `+1`, `1.`, `.5`, `1e`, `1e+`, `0x1`, `1_0`, `NaN`, `-Infinity`, `--1`,
-		`true`, `false`, `null`, `tru`, `truth`, `True`, `nul`, `fals`, `nil`, `'a'`, `a`,
-		`""`, `"a`, `"\x"`, `"\u12"`, `"\u12g4"`, `"\`, `"\"`, "\"\x1f\"", "\"\x7f\"", `"\b\f\n\r\t\"\\\/\uABcd"`, `"a" "b"`,
-		`[]`, `[ ]`, `[1,2]`, `[1,]`, `[,1]`, `[1 2]`, `[`, `[1`, `[1,`, `]`, `[}`, `[1}`,
-		`{}`, `{ }`, `{"a":1}`, `{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `{"a" 1}`, `{a:1}`, `{1:1}`, `{"a":1 "b":2}`, `{`, `{"a`, `{"a":1`, `{"a":1]`, `{"a":[}`,
-		"\v1", "\f1", "\u00a01", "1\x00", `/**/1`, `1//`, `{"a":1;"b":2}`,
-	} {
-		for _, raw := range []string{
-			`{"jsonrpc":"2.0","id":1,"result":` + v + `}`, `{"jsonrpc":"2.0","id":1,"result":{"x":[` + v + `]}}`, `{"jsonrpc":"2.0","id":1,"result":7,"x":` + v,
-		} {
-			valid := json.Valid([]byte(raw))
-			_, err := Parse([]byte(raw), Upstream, Limits{})
-			if valid != (err == nil) {
-				t.Errorf("%s: valid %v, error %v", raw, valid, err)
-			}
-			if !valid {
-				refusal(t, raw, Upstream, Limits{})
-			}
-		}
-	}
-}
-
-func TestFrameReuse(t *testing.T) {
-	var f Frame
-	big := `{"jsonrpc":"2.0","id":"x","method":"m","params":{` + strings.Repeat(`"k":1,`, 30) + `"_meta":{"a":1}}}`
-	small := `{"jsonrpc":"2.0","id":1,"result":{}}`
-	if err := ParseInto(&f, []byte(big), Upstream, Limits{}); err != nil || len(f.Body.Members) != 31 || len(f.Meta.Members) != 1 {
-		t.Fatalf("%v, %d members", err, len(f.Body.Members))
-	}
-	if err := ParseInto(&f, []byte(`{"id":`), Upstream, Limits{}); err == nil {
-		t.Fatal("half a message was accepted")
-	}
-	if err := ParseInto(&f, []byte(small), Upstream, Limits{}); err != nil {
-		t.Fatal(err)
-	}
-	fresh := mustParse(t, small, Upstream)
-	if f.Kind != fresh.Kind || f.ID != fresh.ID || f.Method != "" || f.Params.Ok() || f.Result != fresh.Result ||
-		len(f.Body.Members) != 0 || f.Meta.Ok() || len(f.Meta.Members) != 0 || !bytes.Equal(f.Raw, fresh.Raw) {
-		t.Errorf("a reused frame holds %+v", &f)
-	}
-	raw := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"x":"y"},"_meta":{"progressToken":7}}}`)
-	for _, side := range []Side{Downstream, Upstream} {
-		if n := testing.AllocsPerRun(100, func() { _ = ParseInto(&f, raw, side, Limits{}) }); n > 0 {
-			t.Errorf("side %d: parsing into a used frame allocates %v times", side, n)
-		}
-	}
-}
-
-func TestNavigation(t *testing.T) {
-	raw := []byte(` { "a" : [ 1 , "x]" , {"b":[2]} , [] ] , "c" : [] , "d\u0065" : {"x":1} } `)
-	o, ok := ObjectAt(raw, Span{1, len(raw) - 1})
-	if !ok || len(o.Members) != 3 {
-		t.Fatalf("ObjectAt: %v %+v", ok, o)
-	}
-	var got []string
-	for _, s := range Elements(raw, o.Get(raw, "a")) {
-		got = append(got, string(s.Of(raw)))
-	}
-	if want := []string{`1`, `"x]"`, `{"b":[2]}`, `[]`}; !slices.Equal(got, want) {
-		t.Errorf("elements %q, want %q", got, want)
-	}
-	if s := Elements(raw, o.Get(raw, "c")); s != nil {
-		t.Errorf("an empty array has elements %v", s)
-	}
-	if s := Elements(raw, o.Get(raw, "de")); s != nil {
-		t.Errorf("an object has elements %v", s)
-	}
-	if !o.Has(raw, "de") || o.Has(raw, "d") || o.Has(raw, `d\u0065`) {
-		t.Error("Has does not go by the decoded name")
-	}
-	in, ok := ObjectAt(raw, o.Get(raw, "de"))
-	if v := in.Get(raw, "x").Of(raw); !ok || string(v) != "1" {
-		t.Errorf("inner object: %v, x = %s", ok, v)
-	}
-	for _, broken := range []string{`[`, `[1`, `[1 2]`, `[1,]`, `[tru]`, `[[]`} {
-		if s := Elements([]byte(broken), Span{0, len(broken)}); s != nil {
-			t.Errorf("%s has elements %v", broken, s)
-		}
-	}
-	for _, s := range []Span{{}, {0, 4}, {5, 500}, {-3, 2}, o.Get(raw, "a")} {
-		if _, ok := ObjectAt(raw, s); ok {
-			t.Errorf("there is an object at %v", s)
 		}
 	}
 }
