@@ -286,7 +286,7 @@ func TestMetricsLint(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("%v %v", problems, err)
 	}
-	if n, err := testutil.GatherAndCount(h.reg, "mcp_proxy_http_refused_total"); err != nil || n != 6 {
-		t.Errorf("%d series before the first refusal, want 6 (%v)", n, err)
+	if n, err := testutil.GatherAndCount(h.reg, "mcp_proxy_http_refused_total"); err != nil || n != 5 {
+		t.Errorf("%d series before the first refusal, want 5 (%v)", n, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -88,16 +89,36 @@ func (r *Recorder) Command(name string, args ...string) (command string, argumen
 // Entry is Command as the JSON of a server entry; more holds further raw members such as `"instances":2`.
 func (r *Recorder) Entry(name string, args []string, more ...string) string {
 	command, arguments, env := r.Command(name, args...)
-	if arguments == nil {
-		arguments = []string{}
+	return stdioEntry(command, arguments, env, more)
+}
+
+// Scripts that start a child in the ways of launchers, for EntryVia. The child is "$0" with "$@".
+const (
+	// BelowShells starts the child below two shells that do not pass signals on, as npx does.
+	BelowShells = `exec 3<&0; sh -c 'exec 4<&3; "$0" "$@" <&4 & wait' "$0" "$@" & wait`
+	// OutOfGroup starts the child in a session of its own behind a shell that forwards nothing but the pipes, as
+	// a container's client does.
+	OutOfGroup = `exec 3<&0; setsid "$0" "$@" <&3 & wait`
+)
+
+// EntryVia is Entry with a shell script between the configuration and the child.
+func (r *Recorder) EntryVia(script, name string, args []string, more ...string) string {
+	command, arguments, env := r.Command(name, args...)
+	return stdioEntry("sh", append([]string{"-c", script, command}, arguments...), env, more)
+}
+
+func stdioEntry(command string, args []string, env map[string]string, more []string) string {
+	if args == nil {
+		args = []string{}
 	}
-	b, err := json.Marshal(map[string]any{"command": command, "args": arguments, "env": env})
+	b, err := json.Marshal(map[string]any{"command": command, "args": args, "env": env})
 	if err != nil {
 		panic(err)
 	}
-	entry := string(b[:len(b)-1])
-	for _, m := range more {
-		entry += "," + m
-	}
-	return entry + "}"
+	return strings.Join(append([]string{string(b[:len(b)-1])}, more...), ",") + "}"
+}
+
+// Entry gives the JSON of a server entry for this server; more holds further raw members.
+func (h *HTTPServer) Entry(more ...string) string {
+	return "{" + strings.Join(append([]string{`"url":` + Quote(h.URL)}, more...), ",") + "}"
 }

@@ -32,7 +32,7 @@ type Record struct {
 	PID    int // of the child; of the test itself for HTTP servers
 	Kind   Kind
 	Conn   string // the conversation: "pipe", a legacy session id, or "modern"
-	Frame  Raw    // In: all bytes; Out: all bytes
+	Frame  Raw    // In: all bytes; Out: the first 64 KiB
 	Method string
 	ID     Raw
 	Header http.Header // of the HTTP request that brought it
@@ -72,9 +72,15 @@ type sink interface {
 	signal(name string) <-chan struct{}
 }
 
+// outLimit is how much of a sent frame is kept. What is sent is known to the script anyway.
+const outLimit = 64 << 10
+
 func (in *Instance) record(r Record) {
 	if in.srv.Quiet && (r.Kind == In || r.Kind == Out || r.Kind == Request) {
 		return
+	}
+	if r.Kind == Out && len(r.Frame) > outLimit {
+		r.Frame = r.Frame[:outLimit:outLimit]
 	}
 	r.Time, r.PID = time.Now(), selfPID
 	in.rec.record(r)

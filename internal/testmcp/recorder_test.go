@@ -110,3 +110,26 @@ func TestRecorderKeepsRestartsApart(t *testing.T) {
 		t.Errorf("entry %s", entry)
 	}
 }
+
+func TestChildrenBehindLaunchers(t *testing.T) {
+	for name, script := range map[string]string{"shells": BelowShells, "out of group": OutOfGroup} {
+		rec := NewRecorder(t)
+		e := Raw(rec.EntryVia(script, "basic", []string{"deep"}))
+		var env []string
+		for k, v := range e.At("env").Members() {
+			env = append(env, k+"="+Raw(v).Str())
+		}
+		c := NewPipeClient(t, Legacy, env, e.At("command").Str(), strs(e.At("args"))...)
+		if got := c.Open().Opened.Result().At("serverInfo", "name").Str(); got != "deep" {
+			t.Errorf("%s: %q answers", name, got)
+		}
+		pid := rec.Live()[0]
+		if pid == c.PID() || !slices.Contains(Descendants(c.PID()), pid) {
+			t.Errorf("%s: %d is not below %d", name, pid, c.PID())
+		}
+		if _, err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		rec.WaitGone(t)
+	}
+}
