@@ -107,7 +107,7 @@ type endless struct {
 }
 
 func (e *endless) Read(p []byte) (int, error) {
-	if e.n > 64<<20 {
+	if e.n > 8<<20 {
 		return 0, io.ErrUnexpectedEOF
 	}
 	for i := range p {
