@@ -17,7 +17,7 @@ var rooms = map[string][]string{
 	"cmd/mcp-proxy":        {"internal/app", "internal/clients", "internal/config", "internal/obs", "internal/demo"},
 	"mcpproxy":             {"internal/app", "internal/config"},
 	"internal/app":         {anyRoom},
-	"internal/clients":     {"internal/config"},
+	"internal/clients":     {"internal/config", "internal/wire"},
 	"internal/httpd":       {"internal/session", "internal/auth", "internal/wire", "internal/config"},
 	"internal/session":     {"internal/proxy", "internal/wire", "internal/config"},
 	"internal/proxy":       {"internal/upstream", "internal/wire", "internal/config"},

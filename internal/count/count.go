@@ -42,6 +42,7 @@ const (
 	RepairStructured   = "structured_content"
 	RepairContent      = "content"
 	RepairUTF8         = "utf8"
+	RepairEnvelope     = "envelope"      // a missing version, or members that are null and say nothing
 	RepairToolLeftOut  = "item_left_out" // an item that no client could accept
 	RepairNullMember   = "null_member"   // an optional member that is null
 )
@@ -79,7 +80,7 @@ func (c *Counters) Upstream(id string) {
 	if c == nil {
 		return
 	}
-	for _, k := range []string{RepairInputSchema, RepairOutputSchema, RepairStructured, RepairContent, RepairUTF8, RepairToolLeftOut, RepairNullMember} {
+	for _, k := range []string{RepairInputSchema, RepairOutputSchema, RepairStructured, RepairContent, RepairUTF8, RepairEnvelope, RepairToolLeftOut, RepairNullMember} {
 		c.repairs.WithLabelValues(id, k)
 	}
 }

@@ -48,5 +48,8 @@ func (e *env) parse(raw []byte) (*wire.Frame, error) {
 	if f.Repaired {
 		e.count.Repair(e.id, count.RepairUTF8)
 	}
+	if f.Amended {
+		e.count.Repair(e.id, count.RepairEnvelope)
+	}
 	return f, nil
 }
