@@ -146,13 +146,16 @@ func (c *call) toModern(p *wire.Patch, f *wire.Frame) {
 	} else if !f.Body.Has(f.Raw, "_meta") {
 		p.Insert(&f.Body, "_meta", []byte(`{"`+wire.MetaServerInfo+`":`+string(c.p.serverInfo)+`}`))
 	}
+	missing := func(name, value string) {
+		if !f.Body.Has(f.Raw, name) {
+			p.Insert(&f.Body, name, []byte(value))
+		}
+	}
 	if c.method == "resources/read" {
-		p.Insert(&f.Body, "cacheScope", []byte(`"private"`))
-		p.Insert(&f.Body, "ttlMs", []byte(`0`))
+		missing("cacheScope", `"private"`)
+		missing("ttlMs", `0`)
 	}
-	if !f.Body.Has(f.Raw, "resultType") {
-		p.Insert(&f.Body, "resultType", []byte(`"complete"`))
-	}
+	missing("resultType", `"complete"`)
 }
 
 // toLegacy takes away what only modern clients know.
