@@ -61,23 +61,27 @@ func TestCompare(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	diffs := []difference{
-		{aRun, "ping", "wire", "differs"},
-		{runKey{"2026-07-28", overHTTP}, "ping", "wire", "differs"},
+		{run: aRun, scenario: "ping", check: "wire", what: "differs"},
+		{run: runKey{"2026-07-28", overHTTP}, scenario: "ping", check: "wire", what: "differs"},
+		{run: aRun, scenario: "list", check: "names", fails: true, what: "fails"},
+		{run: aRun, scenario: "call", check: "text", fails: true, what: "fails"},
 	}
 	expected := []expectation{
 		{Scenario: "ping", Revision: "2025-11-25", Reason: "r"},
 		{Scenario: "ping", Upstream: overStdio, Check: "wire", Reason: "r"},
 		{Scenario: "ping", Check: "other", Reason: "r"},
+		{Scenario: "list", Reason: "r"},
+		{Scenario: "call", Fails: true, Reason: "r"},
 	}
 	surprises, known, stale := judge(diffs, expected)
-	if len(surprises) != 1 || surprises[0].run.revision != "2026-07-28" {
-		t.Errorf("surprises = %v, want the one over HTTP", surprises)
+	if !slices.Equal(surprises, diffs[1:3]) {
+		t.Errorf("surprises = %v, want %v", surprises, diffs[1:3])
 	}
-	if len(known) != 1 || known[0].run != aRun {
-		t.Errorf("known = %v, want the one over stdio", known)
+	if want := []difference{diffs[0], diffs[3]}; !slices.Equal(known, want) {
+		t.Errorf("known = %v, want %v", known, want)
 	}
-	if len(stale) != 1 || stale[0].Check != "other" {
-		t.Errorf("stale = %v, want the entry for another check", stale)
+	if want := expected[2:4]; !slices.Equal(stale, want) {
+		t.Errorf("stale = %v, want %v", stale, want)
 	}
 }
 

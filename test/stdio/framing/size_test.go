@@ -1,0 +1,135 @@
+package framing
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
+	"github.com/mcp-proxy/mcp-proxy/test/stdio"
+)
+
+// sized is a server whose answers have an exact length in bytes.
+var _ = testmcp.Register("sized", func(args []string) *testmcp.Server {
+	s := testmcp.Basic("sized")
+	s.Era = stdio.Era(args)
+	s.Tools = append(s.Tools,
+		testmcp.SimpleTool("front", func(c *testmcp.Call) { c.Frame(sizedFrame(c, `"id":`+string(c.ID)+`,`, "")) }),
+		testmcp.SimpleTool("back", func(c *testmcp.Call) { c.Frame(sizedFrame(c, "", `,"id":`+string(c.ID))) }),
+	)
+	return s
+})
+
+// sizedFrame makes an answer of as many bytes as the caller asks for, with the id before or behind the result.
+func sizedFrame(c *testmcp.Call, before, behind string) string {
+	resultType := ""
+	if c.Modern() {
+		resultType = `"resultType":"complete",`
+	}
+	head := `{"jsonrpc":"2.0",` + before + `"result":{` + resultType + `"content":[{"type":"text","text":"`
+	tail := `"}]}` + behind + `}`
+	return head + filling(c.Args("bytes").Int()-len(head)-len(tail)) + tail
+}
+
+// filling is a text of n bytes that tells its own length and shows every shift and gap.
+func filling(n int) string {
+	const unit = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456" // 59 letters: no power of two divides it
+	head := fmt.Sprintf("%010d:", n)
+	body := strings.Repeat(unit, n/len(unit)+1)
+	return head + body[:n-len(head)]
+}
+
+func checkFilling(t *testing.T, text string) {
+	t.Helper()
+	said, _, _ := strings.Cut(text, ":")
+	n, err := strconv.Atoi(strings.TrimLeft(said, "0"))
+	if err != nil || n != len(text) || text != filling(n) {
+		t.Errorf("a text of %q bytes arrives with %d and is changed: %v", said, len(text), err)
+	}
+}
+
+func TestResultsOfAnySizeArriveWhole(t *testing.T) {
+	sizes := []int{65_535, 65_536, 65_537, 1<<20 + 1, 10<<20 + 1}
+	for _, way := range stdio.Ways {
+		t.Run(way.Name, func(t *testing.T) {
+			t.Parallel()
+			rec := testmcp.NewRecorder(t)
+			p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"up": way.Entry(t, rec, "sized", nil)}))
+			for name, era := range stdio.Eras {
+				c := p.Client(era)
+				for _, n := range sizes {
+					a := c.CallTool("up__front", fmt.Sprintf(`{"bytes":%d}`, n))
+					if a.Result() == nil {
+						t.Fatalf("%s client, %d bytes: %s", name, n, a.Raw)
+					}
+					checkFilling(t, a.Text())
+				}
+			}
+		})
+	}
+}
+
+// A limit that the tests can afford to exceed by far.
+const (
+	smallLimit  = 256 << 10
+	smallLimits = `{"limits":{"max_frame_bytes":262144}}`
+)
+
+func TestAnAnswerOverTheLimitFailsOnlyItsCall(t *testing.T) {
+	for _, way := range stdio.Ways {
+		t.Run(way.Name, func(t *testing.T) {
+			t.Parallel()
+			rec := testmcp.NewRecorder(t)
+			p := testmcp.StartProxy(t, testmcp.Config(smallLimits, map[string]string{"up": way.Entry(t, rec, "sized", nil)}))
+			c := p.Client(testmcp.Legacy)
+			held := c.Begin("tools/call", testmcp.ToolParams("up__wait", `{"signal":"go"}`))
+			rec.Wait(t, testmcp.CalledTool("wait"))
+			for _, tool := range []string{"front", "back"} {
+				for _, n := range []int{smallLimit + 64, 3 << 20} {
+					a := c.CallTool("up__"+tool, fmt.Sprintf(`{"bytes":%d}`, n))
+					checkOverLimit(t, a)
+				}
+			}
+			// Just below the limit all is well, on the same connection.
+			checkFilling(t, c.CallTool("up__front", fmt.Sprintf(`{"bytes":%d}`, smallLimit-64)).Text())
+			rec.Signal("go")
+			if got := held.Final().Text(); got != "waited" {
+				t.Errorf("the call that was under way gave %q", got)
+			}
+			if n := rec.Count(testmcp.Is(testmcp.Start)); n != 1 {
+				t.Errorf("the upstream was started %d times", n)
+			}
+			if n := p.Metrics().Sum("mcp_proxy_limit_exceeded_total", "limit", "frame"); n != 4 {
+				t.Errorf("the limit was counted %v times, want 4", n)
+			}
+		})
+	}
+}
+
+func checkOverLimit(t *testing.T, a testmcp.Answer) {
+	t.Helper()
+	message := a.Err().At("message").Str()
+	if a.Code() != -32603 || a.Err().At("data", "reason").Str() != "transport_error" || !strings.Contains(message, "max_frame_bytes") {
+		t.Errorf("an answer over the limit gives %.300s", a.Raw)
+	}
+	if !strings.HasPrefix(message, "up::") || a.Err().At("data", "upstream").Str() != "up" {
+		t.Errorf("the error does not name upstream and tool: %s", a.Err())
+	}
+}
+
+func TestALineWithoutEndCostsNoMemory(t *testing.T) {
+	rec := testmcp.NewRecorder(t)
+	p := testmcp.StartProxy(t, testmcp.Config(smallLimits, map[string]string{"up": rec.Entry("sized", []string{"legacy"})}))
+	c := p.Client(testmcp.Legacy)
+	c.CallTool("up__front", `{"bytes":200000}`)
+	before := testmcp.RSS(p.PID())
+	const size = 192 << 20
+	checkOverLimit(t, c.CallTool("up__front", fmt.Sprintf(`{"bytes":%d}`, size)))
+	if grown := testmcp.RSS(p.PID()) - before; grown > size/4 {
+		t.Errorf("a line of %d MiB took %d MiB of memory", size>>20, grown>>20)
+	}
+	if a := c.CallTool("up__echo", `{"text":"still here"}`); a.Text() != "still here" {
+		t.Errorf("the next call gave %s", a.Raw)
+	}
+}

@@ -1,0 +1,86 @@
+// Package stdio tests the built program with upstreams that frame badly, talk out of turn, die, hang or are not there
+// at all. The tests are in the folders below; here is what they share.
+package stdio
+
+import (
+	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
+)
+
+// Way is one way in which an upstream can be reached, together with the era that it speaks.
+type Way struct {
+	Name string
+	// Pipe says that it is a child process.
+	Pipe bool
+	// Entry serves the registered behaviour for the rest of the test and gives the JSON of its configuration entry; more
+	// holds further raw members of it. The behaviour's first argument is the word of the era, "legacy" or "modern", to
+	// be read with Era.
+	Entry func(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string
+}
+
+// Ways are all of them: child processes and HTTP of both eras, answers as JSON and as events, and HTTP+SSE.
+var Ways = []Way{
+	{"stdio-legacy", true, child("legacy")},
+	{"stdio-modern", true, child("modern")},
+	{"http-legacy-json", false, web("legacy", testmcp.AsJSON)},
+	{"http-legacy-events", false, web("legacy", testmcp.AsEvents)},
+	{"http-modern-json", false, web("modern", testmcp.AsJSON)},
+	{"http-modern-events", false, web("modern", testmcp.AsEvents)},
+	{"sse", false, oldSSE},
+}
+
+// Pipes are the ways that are child processes.
+func Pipes() []Way { return Ways[:2] }
+
+// Era reads the first argument of a behaviour.
+func Era(args []string) testmcp.Era {
+	if len(args) > 0 && args[0] == "modern" {
+		return testmcp.Modern
+	}
+	return testmcp.Legacy
+}
+
+// Eras are those of clients, by name.
+var Eras = map[string]testmcp.Era{"legacy": testmcp.Legacy, "modern": testmcp.Modern}
+
+func child(era string) func(testing.TB, *testmcp.Recorder, string, []string, ...string) string {
+	return func(_ testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string {
+		return rec.Entry(behaviour, append([]string{era}, args...), more...)
+	}
+}
+
+func web(era string, form testmcp.Answers) func(testing.TB, *testmcp.Recorder, string, []string, ...string) string {
+	return func(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string {
+		t.Helper()
+		srv := testmcp.Registered(behaviour, append([]string{era}, args...)...)
+		return testmcp.ServeHTTP(t, srv, testmcp.HTTPOptions{Recorder: rec, Answers: form}).Entry(more...)
+	}
+}
+
+func oldSSE(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string {
+	t.Helper()
+	srv := testmcp.Registered(behaviour, append([]string{"legacy"}, args...)...)
+	return testmcp.ServeSSE(t, srv, testmcp.SSEOptions{Recorder: rec}).Entry(append(more, `"type":"sse"`)...)
+}
+
+// UpstreamStatus gives what the status page says of one upstream, nil where it is not there.
+func UpstreamStatus(p *testmcp.Proxy, id string) testmcp.Raw {
+	for _, u := range p.Status().At("upstreams").Items() {
+		if u.At("id").Str() == id {
+			return u
+		}
+	}
+	return nil
+}
+
+// LogRecords gives the records of the proxy's log with this message.
+func LogRecords(p *testmcp.Proxy, msg string) []testmcp.Raw {
+	var out []testmcp.Raw
+	for _, line := range p.Log() {
+		if r := testmcp.Raw(line); r.At("msg").Str() == msg {
+			out = append(out, r)
+		}
+	}
+	return out
+}
