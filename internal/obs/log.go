@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -31,19 +32,54 @@ func NewLogger(c config.Log) (*zap.Logger, io.Closer, error) {
 		return nil, nil, err
 	}
 	if c.File == "" {
-		return newLogger(enc, os.Stderr, level), closeNothing{}, nil
+		log, out := newLogger(enc, os.Stderr, level)
+		return log, closer{out.Stop}, nil
 	}
 	// 0600: a log names callers and tools, which is nobody else's business on a shared machine.
 	f, err := os.OpenFile(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the log file: %w", err)
 	}
-	return newLogger(enc, f, level), f, nil
+	log, out := newLogger(enc, f, level)
+	return log, closer{func() error { return errors.Join(out.Stop(), f.Close()) }}, nil
 }
 
-func newLogger(enc zapcore.Encoder, f *os.File, level zapcore.Level) *zap.Logger {
-	out := zapcore.Lock(f)
-	return zap.New(zapcore.NewCore(enc, out, level), zap.ErrorOutput(zapcore.Lock(os.Stderr)))
+// flushInterval is how long a record may wait before it is written. A write for each would cost more than the call that
+// it tells of. Records from warning up are written at once.
+const flushInterval = 100 * time.Millisecond
+
+func newLogger(enc zapcore.Encoder, f *os.File, level zapcore.Level) (*zap.Logger, *zapcore.BufferedWriteSyncer) {
+	out := &zapcore.BufferedWriteSyncer{WS: unsynced{f}, Size: 256 << 10, FlushInterval: flushInterval}
+	core := urgent{zapcore.NewCore(enc, out, level), out}
+	return zap.New(core, zap.ErrorOutput(zapcore.Lock(os.Stderr))), out
+}
+
+// unsynced writes to a file and leaves it to the system when that reaches the disk.
+type unsynced struct{ io.Writer }
+
+func (unsynced) Sync() error { return nil }
+
+// urgent is a core that writes important records at once.
+type urgent struct {
+	zapcore.Core
+	out *zapcore.BufferedWriteSyncer
+}
+
+func (u urgent) With(fields []zapcore.Field) zapcore.Core { return urgent{u.Core.With(fields), u.out} }
+
+func (u urgent) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if u.Enabled(e.Level) {
+		return ce.AddCore(e, u)
+	}
+	return ce
+}
+
+func (u urgent) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	err := u.Core.Write(e, fields)
+	if e.Level >= zapcore.WarnLevel {
+		err = errors.Join(err, u.out.Sync())
+	}
+	return err
 }
 
 func parseLevel(s string) (zapcore.Level, error) {
@@ -83,7 +119,7 @@ func newEncoder(format string) (zapcore.Encoder, error) {
 	return nil, fmt.Errorf("%w: format %q is none of json, console", ErrLogSetting, format)
 }
 
-// closeNothing is the closer of a logger that opened nothing.
-type closeNothing struct{}
+// closer writes what waits and closes what was opened.
+type closer struct{ close func() error }
 
-func (closeNothing) Close() error { return nil }
+func (c closer) Close() error { return c.close() }

@@ -12,7 +12,8 @@ import (
 type Answer struct {
 	parts [3][]byte
 	// Code is the JSON-RPC error code; zero for a result.
-	Code int
+	Code  int
+	frame *wire.Frame // that the parts are of; nil where they are our own
 	// Ended says that the client cancelled: nothing more may be sent for this request.
 	Ended bool
 }
@@ -79,6 +80,15 @@ func pathFault(id []byte, up, target, requestID string, err error) (Answer, Outc
 		text += "; the outcome is uncertain: it may or may not have been carried out, and it was not repeated"
 	}
 	return Failure(id, wire.CodeInternal, text, data), outcome
+}
+
+// Release gives the memory of the answer back. Nothing of it may be used afterwards.
+func (a *Answer) Release() {
+	a.parts = [3][]byte{}
+	if a.frame != nil {
+		wire.PutFrame(a.frame)
+		a.frame = nil
+	}
 }
 
 // Whole makes an answer of a complete frame.

@@ -43,4 +43,7 @@ func ServerView(id string) string { return "server/" + id }
 // ProfileView is the view of a profile.
 func ProfileView(name string) string { return "profile/" + name }
 
-func (c *Caller) unit() upstream.Unit { return upstream.Unit{Key: c.Unit} }
+// unit is what upstreams know the caller by. A session has an end that upstreams are told of, a principal has none.
+func (c *Caller) unit() upstream.Unit {
+	return upstream.Unit{Key: c.Unit, Ends: c.Era == wire.Legacy}
+}

@@ -35,7 +35,7 @@ type lister struct {
 	meta  []byte // request_meta
 }
 
-// fetch gathers all kinds. A kind that fails keeps what was known of it before.
+// fetch gathers all kinds. A kind that fails keeps what was known of it before, where that was more.
 func (l *lister) fetch(ctx context.Context, before *listing) *listing {
 	out := &listing{peer: l.lease.Peer()}
 	for k := range kinds {
@@ -45,7 +45,7 @@ func (l *lister) fetch(ctx context.Context, before *listing) *listing {
 		offers, err := l.all(ctx, k)
 		if err != nil {
 			out.partial = errors.Join(out.partial, fmt.Errorf("%s: %w", kindInfo[k].method, err))
-			if before != nil && len(offers) == 0 {
+			if before != nil && len(before.offers[k]) > len(offers) {
 				offers = before.offers[k]
 			}
 		}

@@ -120,10 +120,14 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 	if c.method == "tools/call" && string(f.Body.Get(f.Raw, "isError").Of(f.Raw)) == "true" {
 		outcome = ToolError
 	}
+	down, up := c.req.Caller.Era, c.peer.Era
+	if down == up {
+		// Only the id differs: what stands before and behind it goes out as it came.
+		return Answer{parts: [3][]byte{f.Raw[:f.ID.Start], c.rawID(), f.Raw[f.ID.End:]}, frame: f}, outcome
+	}
 	var p wire.Patch
 	p.Reset(f.Raw)
 	p.Replace(f.ID, c.rawID())
-	down, up := c.req.Caller.Era, c.peer.Era
 	switch {
 	case down == wire.Modern && up == wire.Legacy:
 		c.toModern(&p, f)
@@ -134,7 +138,9 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 		}
 		c.toLegacy(&p, f)
 	}
-	return Answer{parts: [3][]byte{p.Append(make([]byte, 0, p.Len()))}}, outcome
+	a := Answer{parts: [3][]byte{p.Append(make([]byte, 0, p.Len()))}}
+	wire.PutFrame(f)
+	return a, outcome
 }
 
 // toModern adds what modern results must carry. What a legacy server knows nothing of is not promised to caches.

@@ -89,6 +89,7 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 			a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: s.caller, Frame: f, Sink: x})
 			if !a.Ended {
 				answers.add(&a)
+				a.Release()
 			}
 		})
 	}

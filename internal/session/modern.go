@@ -147,6 +147,7 @@ func (p *poster) modernRequest(caller *proxy.Caller, f *wire.Frame) {
 		return
 	}
 	x.finish(&a, modernStatus(a.Code))
+	a.Release()
 }
 
 // param gives a header that repeats an argument.

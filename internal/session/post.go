@@ -3,15 +3,12 @@ package session
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
-
-var framePool = sync.Pool{New: func() any { return new(wire.Frame) }}
 
 // poster is one POST under way.
 type poster struct {
@@ -112,4 +109,5 @@ func (p *poster) legacyRequest(s *session, f *wire.Frame) {
 		return
 	}
 	x.finish(&a, http.StatusOK)
+	a.Release()
 }

@@ -70,8 +70,8 @@ func (m *Manager) post(w http.ResponseWriter, r *http.Request, view, principal s
 		p.batch(body)
 		return
 	}
-	f := framePool.Get().(*wire.Frame)
-	defer framePool.Put(f)
+	f := wire.GetFrame()
+	defer wire.PutFrame(f)
 	if err := wire.ParseInto(f, body, wire.Downstream, m.limits); err != nil {
 		m.refuseFrame(w, err)
 		return
@@ -82,7 +82,7 @@ func (m *Manager) post(w http.ResponseWriter, r *http.Request, view, principal s
 // readBody reads the whole body; its length is bounded by the door.
 func readBody(r *http.Request) ([]byte, error) {
 	if n := r.ContentLength; n >= 0 && n <= 16<<20 {
-		b := make([]byte, n)
+		b := wire.GetBuffer(int(n))
 		_, err := io.ReadFull(r.Body, b)
 		return b, err
 	}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -92,6 +91,9 @@ func openPipes(cmd *exec.Cmd) (ours [3]*os.File, err error) {
 			closeAll(ours[:]...)
 			closeAll(theirs[:]...)
 			return ours, fmt.Errorf("opening a pipe: %w", err)
+		}
+		if i < 2 {
+			widen(r)
 		}
 		if i == 0 {
 			theirs[i], ours[i] = r, w
@@ -193,15 +195,6 @@ func (c *child) Err() error {
 	c.mux.mu.Lock()
 	defer c.mux.mu.Unlock()
 	return c.mux.err
-}
-
-func (c *child) Exited(ctx context.Context) bool {
-	select {
-	case <-c.exited:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // startError names the command, and for one that was not found the PATH that was searched.

@@ -39,10 +39,11 @@ func (e *env) noise(what string, line []byte) {
 	})
 }
 
-// parse scans a frame of the upstream, counting repairs.
+// parse scans a frame of the upstream, counting repairs. The frame owns raw, which is used again when the frame is given
+// back.
 func (e *env) parse(raw []byte) (*wire.Frame, error) {
-	f, err := wire.Parse(raw, wire.Upstream, e.limits)
-	if err != nil {
+	f := wire.GetFrame()
+	if err := wire.ParseInto(f, raw, wire.Upstream, e.limits); err != nil {
 		return nil, err
 	}
 	if f.Repaired {

@@ -65,8 +65,6 @@ func failureOf(err error, now time.Time) *Failure {
 var (
 	// ErrClosed is the cause of everything that ends because the upstream is being stopped.
 	ErrClosed = errors.New("the upstream is being stopped")
-	// ErrNoStream means that this connection has no way to carry the message.
-	ErrNoStream = errors.New("the connection has no stream for this message")
 
 	errNeverSent    = errors.New("the request did not reach the upstream")
 	errSessionLost  = errors.New("the upstream no longer knows our session")

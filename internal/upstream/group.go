@@ -4,18 +4,40 @@ import "sync"
 
 // group runs goroutines that a connection owns. After Stop it starts no more.
 type group struct {
-	mu     sync.Mutex
-	closed bool
-	wg     sync.WaitGroup
+	mu      sync.Mutex
+	closed  bool
+	running int
+	wg      sync.WaitGroup
 }
 
 // Go runs f, unless the group has been stopped.
-func (g *group) Go(f func()) {
+func (g *group) Go(f func()) { g.atMost(0, f) }
+
+// Soon runs f unless the group has been stopped or has too much to do: what is sent off anybody's path waits for a
+// server to read it, and one that asks without reading must not pile up goroutines.
+func (g *group) Soon(f func()) bool { return g.atMost(maxSoon, f) }
+
+// maxSoon bounds what one group may run for Soon.
+const maxSoon = 256
+
+func (g *group) atMost(most int, f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.closed {
-		g.wg.Go(f)
+	if g.closed || most > 0 && g.running >= most {
+		return false
 	}
+	g.running++
+	g.wg.Go(func() {
+		defer g.done()
+		f()
+	})
+	return true
+}
+
+func (g *group) done() {
+	g.mu.Lock()
+	g.running--
+	g.mu.Unlock()
 }
 
 // Stop waits for what runs and lets nothing more begin.

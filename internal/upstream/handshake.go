@@ -74,6 +74,8 @@ func (h *handshaker) probe(ctx context.Context) (*Peer, error) {
 	if err == nil {
 		cancel()
 		<-discovered
+		// An answer to the probe may have come last; the handshake holds.
+		h.conn.negotiated(p)
 		return p, nil
 	}
 	var refused *refusedError

@@ -42,6 +42,7 @@ type httpConn struct {
 	env    *env
 	rt     http.RoundTripper
 	url    *url.URL
+	proto  *http.Request // what all requests have in common
 	static http.Header                                  // configured headers and credentials
 	lost   func()                                       // told when a lost session has been replaced
 	redo   func(ctx context.Context, c *httpConn) error // does the handshake again
@@ -62,6 +63,10 @@ func newHTTPConn(e *env, cfg *config.Server, rt http.RoundTripper) (*httpConn, e
 		return nil, errors.New("url is not an http or https URL")
 	}
 	c := &httpConn{env: e, rt: rt, url: u, static: staticHeaders(cfg), lost: func() {}, stream: func() {}}
+	c.proto = &http.Request{URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if host := c.static.Get("Host"); host != "" {
+		c.proto.Host = host
+	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	return c, nil
 }
@@ -101,10 +106,8 @@ func (c *httpConn) request(ctx context.Context, verb string, body []byte, sessio
 	if session != "" {
 		h["Mcp-Session-Id"] = []string{session}
 	}
-	req := (&http.Request{Method: verb, URL: c.url, Host: c.url.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}).WithContext(ctx)
-	if host := c.static.Get("Host"); host != "" {
-		req.Host = host
-	}
+	req := c.proto.WithContext(ctx)
+	req.Method, req.Header = verb, h
 	setBody(req, body)
 	return req
 }

@@ -7,6 +7,8 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
 // setBody gives a request its body, also for a second try by the transport on a connection that had died while idle.
@@ -32,7 +34,7 @@ func readBody(resp *http.Response, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%w (%d bytes)", errFrameTooLong, limit)
 	}
 	if n >= 0 {
-		b := make([]byte, n)
+		b := wire.GetBuffer(int(n))
 		_, err := io.ReadFull(resp.Body, b)
 		return b, err
 	}

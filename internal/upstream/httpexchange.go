@@ -92,6 +92,7 @@ func (x *httpExchange) more(ctx context.Context) error {
 		x.ended = true
 		return x.whole(ctx)
 	}
+	x.release()
 	ev, err := x.events.Next()
 	switch {
 	case errors.Is(err, wire.ErrEventTooLarge):
@@ -106,7 +107,7 @@ func (x *httpExchange) more(ctx context.Context) error {
 	if len(ev.Data) == 0 || ev.Name != "" && ev.Name != "message" {
 		return nil // priming events, pings
 	}
-	return x.take(append([]byte(nil), ev.Data...))
+	return x.take(append(wire.GetBuffer(len(ev.Data))[:0], ev.Data...))
 }
 
 // whole reads an answer that is no stream.
@@ -223,6 +224,12 @@ func (x *httpExchange) Close(bool) {
 		}
 		_ = x.resp.Body.Close()
 	}
+	x.release()
+	x.ended = true
+}
+
+// release gives back what the frames that have been taken held of the budget.
+func (x *httpExchange) release() {
 	x.c.env.budget.give(x.held)
-	x.held, x.ended = 0, true
+	x.held = 0
 }

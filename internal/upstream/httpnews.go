@@ -20,6 +20,7 @@ func (c *httpConn) renew(ctx context.Context, lost string) error {
 	}
 	c.session.Store(nil)
 	if err := c.redo(ctx, c); err != nil {
+		c.session.Store(&lost) // whoever calls next finds it lost again, and tries anew
 		if ctx.Err() == nil {
 			c.cancel(atStage("handshake", err))
 		}
@@ -109,7 +110,7 @@ func (c *httpConn) news(data []byte) {
 
 // replySoon posts an answer off everybody's path.
 func (c *httpConn) replySoon(frame []byte) {
-	c.wg.Go(func() {
+	c.wg.Soon(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, replyTimeout)
 		defer cancel()
 		if err := c.Notify(ctx, frame); err != nil {

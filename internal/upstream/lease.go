@@ -16,7 +16,7 @@ const (
 	patienceInTrouble = 2 * time.Second
 	// maxKeyedSlots bounds the slots of an upstream with sharing session that sets no instances.
 	maxKeyedSlots = 64
-	// idleUnit is how long a slot of a unit without an end of its own, a principal, may be unused.
+	// idleUnit is how long the slot of a unit without an end of its own, a principal, may be unused.
 	idleUnit = 10 * time.Minute
 )
 
@@ -25,6 +25,8 @@ type Unit struct {
 	// Key names the sharing unit: a session, a principal. Empty where nobody can be told apart; then an upstream that is
 	// not shared gives the call a connection of its own.
 	Key string
+	// Ends says that the unit has an end of its own, which EndUnit is told; until then its connection is kept.
+	Ends bool
 }
 
 // Lease is the use of one slot for one call.
@@ -40,8 +42,15 @@ type Lease struct {
 func (u *Upstream) Acquire(ctx context.Context, unit Unit) (*Lease, error) {
 	began := time.Now()
 	key, once := u.unitKey(unit)
+	var own *slot // the unit's; a second one is not begun by the same call
+	if key != "" {
+		var err error
+		if own, err = u.keyedSlot(key, unit.Ends); err != nil {
+			return nil, err
+		}
+	}
 	for {
-		l, wait, err := u.pick(key, began)
+		l, wait, err := u.pick(own, began)
 		if l != nil || err != nil {
 			if l != nil {
 				l.once = once
@@ -56,6 +65,9 @@ func (u *Upstream) Acquire(ctx context.Context, unit Unit) (*Lease, error) {
 		case <-wait:
 		case <-patience:
 		case <-ctx.Done():
+			if once {
+				own.stop() // nobody else will ever use it
+			}
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -72,30 +84,24 @@ func (u *Upstream) unitKey(unit Unit) (key string, once bool) {
 	return unit.Key, false
 }
 
-// pick takes a ready slot, or gives the channel to wait on, or the reason why waiting is of no use.
-func (u *Upstream) pick(key string, began time.Time) (*Lease, <-chan struct{}, error) {
+// pick takes a ready slot, or gives the channel to wait on, or the reason why waiting is of no use. own is the slot of a
+// unit; nil for everybody's.
+func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ctx.Err() != nil {
-		return nil, nil, u.unavailable(ErrClosed, 0)
-	}
-	if u.cfg.Problem != nil {
-		return nil, nil, u.unavailable(u.cfg.Problem, 0)
+	if err := u.closedOrBroken(); err != nil {
+		return nil, nil, err
 	}
 	slots := u.shared
-	if key != "" {
-		s, err := u.keyedSlot(key)
-		if err != nil {
-			return nil, nil, err
-		}
-		slots = []*slot{s}
+	if own != nil {
+		slots = []*slot{own}
 	}
 	var best, waiting *slot
 	for _, s := range slots {
 		switch {
 		case s.conn != nil && (best == nil || s.inflight < best.inflight):
 			best = s
-		case s.state == StateConnecting && (s.failures == 0 || time.Since(began) < patienceInTrouble):
+		case !s.ended && s.state == StateConnecting && (s.failures == 0 || time.Since(began) < patienceInTrouble):
 			waiting = s
 		}
 	}
@@ -110,8 +116,24 @@ func (u *Upstream) pick(key string, began time.Time) (*Lease, <-chan struct{}, e
 	return nil, nil, u.down(slots[0])
 }
 
-// keyedSlot finds or makes the slot of a unit. u.mu is held.
-func (u *Upstream) keyedSlot(key string) (*slot, error) {
+// closedOrBroken tells why this upstream takes no call at all. u.mu is held.
+func (u *Upstream) closedOrBroken() error {
+	switch {
+	case u.ctx.Err() != nil:
+		return u.unavailable(ErrClosed, 0)
+	case u.cfg.Problem != nil:
+		return u.unavailable(u.cfg.Problem, 0)
+	}
+	return nil
+}
+
+// keyedSlot finds or makes the slot of a unit.
+func (u *Upstream) keyedSlot(key string, ends bool) (*slot, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err := u.closedOrBroken(); err != nil {
+		return nil, err
+	}
 	if s := u.keyed[key]; s != nil {
 		return s, nil
 	}
@@ -128,6 +150,7 @@ func (u *Upstream) keyedSlot(key string) (*slot, error) {
 		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: fmt.Errorf("all %d connections of this upstream are taken by other sessions (instances)", limit)}
 	}
 	s := newSlot(u, key, len(u.keyed)+1)
+	s.ends = ends
 	ctx, cancel := context.WithCancel(u.ctx)
 	s.stop = cancel
 	u.keyed[key] = s
@@ -173,10 +196,10 @@ func (l *Lease) Cancel(id uint64, reason string) {
 
 // Release gives the slot back.
 func (l *Lease) Release() {
-	l.s.set(func() {
-		l.s.inflight--
-		l.s.lastUse = time.Now()
-	})
+	l.s.u.mu.Lock()
+	l.s.inflight--
+	l.s.lastUse = time.Now()
+	l.s.u.mu.Unlock()
 	if l.once {
 		l.s.stop()
 	}
@@ -191,12 +214,12 @@ func (u *Upstream) EndUnit(key string) {
 	}
 }
 
-// EndIdleUnits ends the connections of units that nobody has used for a while.
+// EndIdleUnits ends the connections of units without an end of their own that nobody has used for a while.
 func (u *Upstream) EndIdleUnits(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range u.keyed {
-		if s.inflight == 0 && now.Sub(s.lastUse) > idleUnit {
+		if !s.ends && s.inflight == 0 && now.Sub(s.lastUse) > idleUnit {
 			s.stop()
 		}
 	}
@@ -206,7 +229,7 @@ func (u *Upstream) EndIdleUnits(now time.Time) {
 func (l *Lease) Refuse(x Exchange, f *wire.Frame) {
 	l.s.u.opts.Count.Drop(count.DropRequest)
 	answer := Refusal(f)
-	l.s.u.off.Go(func() {
+	l.s.u.off.Soon(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
 		defer cancel()
 		_ = x.Respond(ctx, answer)
@@ -217,7 +240,7 @@ func (l *Lease) Refuse(x Exchange, f *wire.Frame) {
 // that lists for the catalog.
 func (u *Upstream) AcquireShared(ctx context.Context) (*Lease, error) {
 	for {
-		l, wait, err := u.pick("", time.Now())
+		l, wait, err := u.pick(nil, time.Now())
 		if l != nil || err != nil {
 			return l, err
 		}

@@ -11,14 +11,20 @@ import (
 // lineReader cuts a byte stream at line feeds, and only there (stdio transport: one message a line). A line over the
 // bound is discarded without being kept; what is left of it are its first and last bytes, in which its id may stand.
 type lineReader struct {
-	r   *bufio.Reader
-	max int
+	r    *bufio.Reader
+	max  int
+	long []byte // where lines over the buffer are put together
 }
 
 const (
 	readBuffer = 64 << 10
 	edgeBytes  = 512
+	// longKept bounds what is kept for the next long line.
+	longKept = 1 << 20
 )
+
+// keep copies a line out of the reader's buffer.
+func keep(b []byte) []byte { return append(wire.GetBuffer(len(b))[:0], b...) }
 
 func newLineReader(r io.Reader, maxLine int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), max: maxLine}
@@ -35,37 +41,46 @@ type line struct {
 func (l *lineReader) next() (line, error) {
 	part, err := l.r.ReadSlice('\n')
 	if err == nil || (err == io.EOF && len(part) > 0) {
-		return line{text: bytes.Clone(trimEnd(part))}, nil
+		if len(trimEnd(part)) > l.max {
+			return l.discard(nil, part, err)
+		}
+		return line{text: keep(trimEnd(part))}, nil
 	}
 	if err != bufio.ErrBufferFull {
 		return line{}, err
 	}
-	buf := append(make([]byte, 0, 4*readBuffer), part...)
+	buf := append(l.long[:0], part...)
 	for err == bufio.ErrBufferFull {
 		part, err = l.r.ReadSlice('\n')
-		if len(buf)+len(part) > l.max {
+		if len(buf)+len(trimEnd(part)) > l.max {
 			return l.discard(buf, part, err)
 		}
 		buf = append(buf, part...)
 	}
+	if cap(buf) <= longKept {
+		l.long = buf
+	}
 	if err != nil && err != io.EOF {
 		return line{}, err
 	}
-	return line{text: trimEnd(buf)}, nil
+	return line{text: keep(trimEnd(buf))}, nil
 }
 
-// discard reads on to the end of a line that is too long.
-func (l *lineReader) discard(head, part []byte, err error) (line, error) {
-	out := line{tooLong: true, head: bytes.Clone(head[:edgeBytes])}
-	tail := append([]byte(nil), part...)
+// discard reads on to the end of a line that is too long, of which buf and part have been read.
+func (l *lineReader) discard(buf, part []byte, err error) (line, error) {
+	out := line{tooLong: true}
+	tail := append(bytes.Clone(buf[max(0, len(buf)-edgeBytes):]), part...)
+	if out.head = buf; len(buf) < edgeBytes {
+		out.head = tail
+	}
+	out.head = bytes.Clone(out.head[:min(edgeBytes, len(out.head))])
 	for err == bufio.ErrBufferFull {
+		tail = append(tail[:0], tail[max(0, len(tail)-edgeBytes):]...)
 		part, err = l.r.ReadSlice('\n')
 		tail = append(tail, part...)
-		if n := len(tail) - edgeBytes; n > 0 {
-			tail = append(tail[:0], tail[n:]...)
-		}
 	}
-	out.tail = trimEnd(tail)
+	tail = trimEnd(tail)
+	out.tail = tail[max(0, len(tail)-edgeBytes):]
 	if err != nil && err != io.EOF {
 		return line{}, err
 	}
@@ -77,23 +92,33 @@ func trimEnd(b []byte) []byte {
 }
 
 // idAtEdge looks for our id in what is left of a line that was too long: members come in any order, but an id stands
-// before or after the large one. Zero where none is found.
+// before or after the large one. Zero where none is certain to be the message's own: others may stand deeper.
 func idAtEdge(l line) uint64 {
-	if id := idIn(l.head, bytes.Index(l.head, []byte(`"id"`))); id != 0 {
+	if at := bytes.Index(l.head, idName); at >= 0 && bytes.Count(l.head[:at], []byte("{")) == 1 {
+		if id, _ := idIn(l.head, at); id != 0 {
+			return id
+		}
+	}
+	id, rest := idIn(l.tail, bytes.LastIndex(l.tail, idName))
+	switch string(bytes.Join(bytes.Fields(rest), nil)) {
+	case `}`, `,"jsonrpc":"2.0"}`:
 		return id
 	}
-	return idIn(l.tail, bytes.LastIndex(l.tail, []byte(`"id"`)))
+	return 0
 }
 
-func idIn(b []byte, at int) uint64 {
+var idName = []byte(`"id"`)
+
+// idIn reads the id whose name stands at that place, and gives what follows it.
+func idIn(b []byte, at int) (id uint64, rest []byte) {
 	if at < 0 {
-		return 0
+		return 0, nil
 	}
-	rest := bytes.TrimLeft(b[at+len(`"id"`):], " \t:")
-	end := bytes.IndexAny(rest, ",} \t")
+	b = bytes.TrimLeft(b[at+len(idName):], " \t:")
+	end := bytes.IndexAny(b, ",} \t")
 	if end < 0 {
-		return 0
+		return 0, nil
 	}
-	id, _ := wire.ParseUpstreamID(rest[:end])
-	return id
+	id, _ = wire.ParseUpstreamID(b[:end])
+	return id, b[end:]
 }

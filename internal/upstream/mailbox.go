@@ -35,7 +35,8 @@ func (b *Budget) give(n int) { b.left.Add(int64(n)) }
 const mailboxBytes = 1 << 20
 
 // mailbox is where the one reader of a connection leaves the frames of one call, in their order, so that it never waits
-// for whoever reads them. Over its bound progress is merged and log messages are dropped; the answer always has a place.
+// for whoever reads them. Over its bound progress is merged, log messages are dropped and requests are refused; the answer
+// always has a place.
 type mailbox struct {
 	budget *Budget
 	count  *count.Counters
@@ -51,30 +52,35 @@ func newMailbox(b *Budget, c *count.Counters) *mailbox {
 	return &mailbox{budget: b, count: c, signal: make(chan struct{}, 1)}
 }
 
-// put leaves a frame. It never blocks.
-func (m *mailbox) put(f *wire.Frame) {
+// put leaves a frame, and says whether it was kept. It never blocks.
+func (m *mailbox) put(f *wire.Frame) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
-		return
+		return false
 	}
 	n := len(f.Raw)
-	if f.Kind == wire.KindNotification && m.bytes+n > mailboxBytes && !m.makeRoom(f) {
-		return
+	if isAnswer := f.Kind == wire.KindResponse || f.Kind == wire.KindError; !isAnswer && m.bytes+n > mailboxBytes && !m.makeRoom(f) {
+		return false
 	}
 	if !m.budget.take(n) {
 		m.count.Limit(count.LimitBuffered)
 		m.fail(&Error{Reason: ReasonOverloaded, Err: errBudget})
-		return
+		return false
 	}
 	m.frames = append(m.frames, f)
 	m.bytes += n
 	m.wake()
+	return true
 }
 
-// makeRoom merges progress into the newest progress that waits; anything else is dropped.
+// makeRoom merges progress into the newest progress that waits; a request is the caller's to refuse, anything else is
+// dropped.
 func (m *mailbox) makeRoom(f *wire.Frame) bool {
 	m.count.Limit(count.LimitMailbox)
+	if f.Kind == wire.KindRequest {
+		return false
+	}
 	if f.Method != "notifications/progress" {
 		m.count.Drop(count.DropLog)
 		return false

@@ -43,14 +43,11 @@ func (m *mux) open(id uint64) (*mailbox, error) {
 // forget ends the interest in a call; cancelled says that its answer may still come.
 func (m *mux) forget(id uint64, cancelled bool) {
 	m.mu.Lock()
-	box := m.pending[id]
+	defer m.mu.Unlock()
+	_, unanswered := m.pending[id]
 	delete(m.pending, id)
-	if box != nil && cancelled && len(m.cancelled) < maxCancelled {
+	if unanswered && cancelled && len(m.cancelled) < maxCancelled {
 		m.cancelled[id] = struct{}{}
-	}
-	m.mu.Unlock()
-	if box != nil {
-		box.drop()
 	}
 }
 
@@ -158,8 +155,7 @@ func (m *mux) request(f *wire.Frame) {
 		}
 	}
 	m.mu.Unlock()
-	if box != nil {
-		box.put(f)
+	if box != nil && box.put(f) {
 		return
 	}
 	m.env.count.Drop(count.DropRequest)
@@ -213,5 +209,7 @@ func (x *boxExchange) Close(cancelled bool) {
 	if !x.closed {
 		x.closed = true
 		x.m.forget(x.id, cancelled)
+		// An answer may have come that nobody has taken; what it holds of the budget goes back.
+		x.box.drop()
 	}
 }

@@ -93,8 +93,9 @@ func (p *pipe) oddLine(text []byte) {
 		found += p.value(v)
 	}
 	if found == 0 && bytes.HasPrefix(text, []byte(`{"jsonrpc"`)) {
-		err := &Error{Upstream: p.env.id, Reason: ReasonTransport, Err: errors.New("the answer is not valid JSON")}
-		p.failOne(max(idAtEdge(line{head: text, tail: text}), 1), err)
+		if id := idAtEdge(line{head: text, tail: text}); id != 0 {
+			p.failOne(id, &Error{Upstream: p.env.id, Reason: ReasonTransport, Err: errors.New("the answer is not valid JSON")})
+		}
 	}
 	if found == 0 || len(bytes.TrimSpace(rest)) > 0 {
 		p.env.count.Drop(count.DropNoise)
@@ -116,7 +117,7 @@ func (p *pipe) value(v []byte) (found int) {
 	for _, part := range parts {
 		f, err := p.env.parse(part)
 		if err != nil {
-			if id := idIn(part, bytes.Index(part, []byte(`"id"`))); id != 0 {
+			if id := idAtEdge(line{head: part, tail: part}); id != 0 {
 				p.failOne(id, &Error{Upstream: p.env.id, Reason: ReasonTransport, Err: fmt.Errorf("the answer is not valid: %w", err)})
 				found++
 			}
@@ -193,7 +194,7 @@ func (p *pipe) Cancel(ctx context.Context, id uint64, reason string) error {
 
 // replySoon answers a request of the upstream without holding up the reader.
 func (p *pipe) replySoon(frame []byte) {
-	p.wg.Go(func() {
+	p.wg.Soon(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
 		defer cancel()
 		_ = p.send(ctx, frame)

@@ -41,6 +41,7 @@ type slot struct {
 	upSince  time.Time
 	ended    bool
 	stop     context.CancelFunc // of a slot with a unit
+	ends     bool               // the unit has an end of its own
 	lastUse  time.Time
 }
 

@@ -151,7 +151,7 @@ func (c *sseConn) Cancel(ctx context.Context, id uint64, reason string) error {
 func (c *sseConn) opened() {}
 
 func (c *sseConn) answerSoon(frame []byte) {
-	c.httpConn.wg.Go(func() {
+	c.httpConn.wg.Soon(func() {
 		ctx, cancel := context.WithTimeout(c.httpConn.ctx, replyTimeout)
 		defer cancel()
 		_ = c.send(ctx, frame)

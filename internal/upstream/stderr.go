@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ type tailLog struct {
 	log     *zap.Logger
 	count   *count.Counters
 	mask    *strings.Replacer
+	longest int // secret, in bytes
 	limiter *rate.Limiter
 	done    chan struct{}
 
@@ -34,10 +36,13 @@ type tailLog struct {
 
 func newTailLog(log *zap.Logger, c *count.Counters, secrets []string) *tailLog {
 	var pairs []string
-	for _, s := range secrets {
+	longest := 0
+	// Longer ones first: one may begin with another.
+	for _, s := range slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) }) {
 		pairs = append(pairs, s, "<secret>")
+		longest = max(longest, len(s))
 	}
-	return &tailLog{log: log, count: c, mask: strings.NewReplacer(pairs...), limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
+	return &tailLog{log: log, count: c, mask: strings.NewReplacer(pairs...), longest: longest, limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
 }
 
 // drain reads until the end.
@@ -45,6 +50,7 @@ func (t *tailLog) drain(r io.Reader) {
 	defer close(t.done)
 	br := bufio.NewReaderSize(r, 32<<10)
 	var part []byte
+	most := stderrLine + t.longest
 	for {
 		b, err := br.ReadByte()
 		if err != nil {
@@ -57,7 +63,7 @@ func (t *tailLog) drain(r io.Reader) {
 			part = part[:0]
 			continue
 		}
-		if len(part) < stderrLine {
+		if len(part) < most {
 			part = append(part, b)
 		}
 	}
@@ -72,6 +78,10 @@ func (t *tailLog) add(text []byte) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
 	s = t.mask.Replace(s)
+	if len(text) == stderrLine+t.longest {
+		s = s[:max(0, len(s)-t.longest)] // the line was cut, perhaps within a secret, which the mask does not know then
+	}
+	s = s[:min(len(s), stderrLine)]
 	t.mu.Lock()
 	if len(t.lines) == stderrKept {
 		t.lines = append(t.lines[:0], t.lines[1:]...)

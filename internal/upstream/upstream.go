@@ -72,7 +72,6 @@ type Upstream struct {
 	changed chan struct{} // closed and replaced with every change of a slot
 	first   chan struct{} // closed once the first attempt has ended
 	failure *Failure
-	started bool
 }
 
 // New makes an upstream that is not started yet.
@@ -110,11 +109,11 @@ func (u *Upstream) Start() {
 		u.failure = &Failure{Stage: "configuration", Message: u.cfg.Problem.Error(), At: time.Now()}
 		u.mu.Unlock()
 		u.firstEnded()
+		if u.opts.Observer != nil {
+			u.opts.Observer.Changed(u)
+		}
 		return
 	}
-	u.mu.Lock()
-	u.started = true
-	u.mu.Unlock()
 	for _, s := range u.shared {
 		u.runs.Go(func() { s.run(u.ctx) })
 	}
