@@ -49,7 +49,6 @@ var _ = behaviour("odd", func() *testmcp.Server {
 	}
 })
 
-
 // crossed gives what a client gets of a result that a server has given: in the newer era the two things that this era
 // demands stand in front, and in the older one those that only the newer one knows are gone.
 func crossed(result string, down, up testmcp.Era, method string) string {
