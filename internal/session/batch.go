@@ -71,6 +71,9 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 	}
 	defer p.m.calls.Done()
 	x := p.m.newExchange(p.w, p.accept, s.unread)
+	all, cancelAll := context.WithCancelCause(p.m.base)
+	defer cancelAll(nil)
+	defer p.awaitClient(all, cancelAll, x)()
 	answers := &batchAnswers{x: x}
 	for i := range failed {
 		answers.add(&failed[i])
@@ -81,7 +84,7 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			ctx, cancel := context.WithCancelCause(p.m.base)
+			ctx, cancel := context.WithCancelCause(all)
 			defer cancel(nil)
 			key := wire.IDKey(f.ID.Of(f.Raw))
 			r := s.enter(key, cancel)
@@ -97,12 +100,12 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 	answers.finish()
 }
 
-// batchAnswers gathers the answers of a batch: one array, or single events once something streams.
+// batchAnswers gathers the answers of a batch, which go out as one array: as the body, or as the last event once
+// something streams.
 type batchAnswers struct {
-	x  *exchange
-	mu sync.Mutex
-	// array holds what was answered before anything streamed.
-	array []byte
+	x     *exchange
+	mu    sync.Mutex
+	array []byte // without its brackets
 }
 
 func (b *batchAnswers) add(a *proxy.Answer) {
@@ -115,6 +118,10 @@ func (b *batchAnswers) add(a *proxy.Answer) {
 }
 
 func (b *batchAnswers) finish() {
+	if len(b.array) == 0 { // all of them were cancelled
+		b.x.finishSilently(nil)
+		return
+	}
 	whole := append(append([]byte{'['}, b.array...), ']')
 	a := proxy.Whole(whole)
 	b.x.finish(&a, http.StatusOK)

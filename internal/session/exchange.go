@@ -56,7 +56,9 @@ func (x *exchange) tick() {
 		x.commit()
 	}
 	x.write(wire.AppendComment(x.buf[:0], ""))
-	x.timer.Reset(x.m.opt.KeepAlive)
+	if x.state == streaming {
+		x.timer.Reset(x.m.opt.KeepAlive)
+	}
 }
 
 // commit makes the response a stream. x.mu is held.
@@ -74,8 +76,12 @@ func (x *exchange) commit() {
 
 // announce writes what the client has not been told yet.
 func (x *exchange) announce() {
-	for _, a := range announcements(x.unread.take(), "") {
+	c := x.unread.take()
+	for _, a := range announcements(c, "") {
 		x.write(wire.AppendEvent(x.buf[:0], "message", "", a))
+	}
+	if x.state == over {
+		x.unread.add(c)
 	}
 }
 

@@ -83,6 +83,16 @@ func (p *poster) drainRefused(id []byte) {
 	refuse(p.w, http.StatusServiceUnavailable, proxy.Failure(id, wire.CodeInternal, "the proxy is stopping", nil))
 }
 
+// awaitClient gives a client whose connection is lost the time to come back, and then ends what it asked for. What it
+// returns ends the watch.
+func (p *poster) awaitClient(ctx context.Context, cancel context.CancelCauseFunc, x *exchange) (stop func() bool) {
+	return context.AfterFunc(p.r.Context(), func() {
+		x.silent()
+		timer := time.AfterFunc(p.m.opt.Sessions.ResumeWindow, func() { cancel(proxy.CauseClientGone) })
+		context.AfterFunc(ctx, func() { timer.Stop() })
+	})
+}
+
 // legacyRequest runs a request of a session. The call lives on when the client's connection is lost, for as long as the
 // client may come back (2025-11-25, transports: a disconnect is no cancel).
 func (p *poster) legacyRequest(s *session, f *wire.Frame) {
@@ -97,12 +107,7 @@ func (p *poster) legacyRequest(s *session, f *wire.Frame) {
 	r := s.enter(key, cancel)
 	defer s.leave(key, r)
 	x := p.m.newExchange(p.w, p.accept, s.unread)
-	stop := context.AfterFunc(p.r.Context(), func() {
-		x.silent()
-		timer := time.AfterFunc(p.m.opt.Sessions.ResumeWindow, func() { cancel(proxy.CauseClientGone) })
-		context.AfterFunc(ctx, func() { timer.Stop() })
-	})
-	defer stop()
+	defer p.awaitClient(ctx, cancel, x)()
 	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: s.caller, Frame: f, Sink: x})
 	if a.Ended {
 		x.finishSilently(f.ID.Of(f.Raw))

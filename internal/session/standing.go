@@ -117,8 +117,10 @@ func (m *Manager) writeStanding(es *eventStream, st *standing, s *session, r *ht
 			unread = nil
 			s.unread.wake()
 		case <-unread:
-			for _, a := range announcements(s.unread.take(), "") {
+			c := s.unread.take()
+			for _, a := range announcements(c, "") {
 				if !es.event(a) {
+					s.unread.add(c) // for the next stream; what is told twice does no harm
 					return
 				}
 			}

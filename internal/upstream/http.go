@@ -42,7 +42,7 @@ type httpConn struct {
 	env    *env
 	rt     http.RoundTripper
 	url    *url.URL
-	proto  *http.Request // what all requests have in common
+	proto  *http.Request                                // what all requests have in common
 	static http.Header                                  // configured headers and credentials
 	lost   func()                                       // told when a lost session has been replaced
 	redo   func(ctx context.Context, c *httpConn) error // does the handshake again
