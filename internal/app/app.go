@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,6 +53,7 @@ type App struct {
 	baseCtx   context.Context
 	endBase   context.CancelFunc
 	serving   chan error
+	serves    sync.WaitGroup
 	cleanups  cleanups
 }
 

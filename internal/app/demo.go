@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/demo"
@@ -15,7 +16,8 @@ import (
 
 // Demo is the built-in configuration: a child that is this same binary, an HTTP server and a server in this process.
 type Demo struct {
-	http *http.Server
+	http   *http.Server
+	serves sync.WaitGroup
 	// Text is the configuration that a file would hold.
 	Text      []byte
 	InProcess map[string]upstream.InProcess
@@ -32,7 +34,7 @@ func StartDemo(version string) (*Demo, error) {
 		return nil, fmt.Errorf("listening for the demo server: %w", err)
 	}
 	d := &Demo{http: &http.Server{Handler: demo.Handler(demo.Notes(version)), ReadHeaderTimeout: closeGrace}}
-	go func() { _ = d.http.Serve(l) }()
+	d.serves.Go(func() { _ = d.http.Serve(l) })
 	d.Text = fmt.Appendf(nil, `{"mcpServers": {"clock": {"command": %q, "args": ["demo-server"]}, "notes": {"type": "http", "url": "http://%s/mcp"}}}`, self, l.Addr())
 	d.InProcess = map[string]upstream.InProcess{"guide": func(ctx context.Context, rw io.ReadWriteCloser) error {
 		return demo.Serve(ctx, demo.Guide(version), rw)
@@ -47,8 +49,11 @@ func (d *Demo) Complete(cfg *config.Config) {
 	cfg.Servers = append(cfg.Servers, &guide)
 }
 
-// Stop ends the HTTP server of the demo.
-func (d *Demo) Stop() { _ = d.http.Close() }
+// Stop ends the HTTP server of the demo and waits for its end.
+func (d *Demo) Stop() {
+	_ = d.http.Close()
+	d.serves.Wait()
+}
 
 // ServeDemo runs one of the demo servers by itself: over stdin and stdout, or over HTTP at an address.
 func ServeDemo(ctx context.Context, version, addr string) error {

@@ -47,11 +47,11 @@ func (a *App) Start() {
 	a.cleanups.add("sessions", func(context.Context) error { a.sessions.Stop(); return nil })
 	for i, s := range a.servers {
 		l := a.listeners[i]
-		go func() {
+		a.serves.Go(func() {
 			if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				a.serving <- fmt.Errorf("serving on %s: %w", l.Addr(), err)
 			}
-		}()
+		})
 		a.cleanups.add("server "+l.Addr().String(), a.closeServer(s))
 	}
 	if !a.opt.Offline {
@@ -91,6 +91,7 @@ func (a *App) Stop() error {
 	if a.endBase != nil {
 		a.endBase()
 	}
+	a.serves.Wait()
 	if err == nil && !a.opt.Offline {
 		a.log.Info("stopped")
 	}
