@@ -103,6 +103,9 @@ func (a *App) Run(ctx context.Context) error {
 	a.Start()
 	err := a.strictly(ctx)
 	if err == nil {
+		err = a.unambiguous(ctx)
+	}
+	if err == nil {
 		select {
 		case <-ctx.Done():
 		case err = <-a.serving:

@@ -20,6 +20,18 @@ func (a *App) strictly(ctx context.Context) error {
 	return a.Failures()
 }
 
+// unambiguous waits, where equal names are an error, for the first lists within startup_grace, and gives the names that
+// are taken twice by then. What clashes later is withheld instead: a proxy that serves does not end for it.
+func (a *App) unambiguous(ctx context.Context) error {
+	if a.cfg.Proxy.Naming.OnConflict != config.ConflictFail {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.Proxy.StartupGrace)
+	defer cancel()
+	a.WaitListed(ctx)
+	return a.conflicts()
+}
+
 // firstAttempts waits for the end of the first attempt to connect with every upstream; false where ctx ends first.
 func (a *App) firstAttempts(ctx context.Context) bool {
 	for _, u := range a.ups.All() {
@@ -54,6 +66,12 @@ func (a *App) Failures() error {
 			errs = append(errs, fmt.Errorf("%s: %w", u.ID, err))
 		}
 	}
+	return errors.Join(append(errs, a.conflicts())...)
+}
+
+// conflicts gives the names that are taken twice.
+func (a *App) conflicts() error {
+	var errs []error
 	for _, n := range a.proxy.Conflicts() {
 		errs = append(errs, fmt.Errorf("%s: the %s %q: %s", n.Upstream, n.Kind, n.Wire, n.Why))
 	}
