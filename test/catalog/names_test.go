@@ -195,8 +195,6 @@ func TestAClashOfNamesIsSettledAsConfigured(t *testing.T) {
 		}
 	})
 	t.Run("fail", func(t *testing.T) {
-		p := testmcp.StartProxy(t, sameNames(t, "skip"), testmcp.WithoutReady())
-		p.WaitReady()
 		ran := testmcp.Run(t, map[string]string{"mcp.json": sameNames(t, "fail")}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
 		if ran.Code != 1 {
 			t.Errorf("exit code %d, want 1", ran.Code)
