@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +49,7 @@ type Upstream struct {
 	cfg     *config.Server
 	opts    Options
 	log     *zap.Logger
-	rt      http.RoundTripper
+	rt      *transport
 	serve   InProcess
 	version string
 	secrets []string
@@ -124,8 +123,8 @@ func (u *Upstream) Stop() {
 	u.cancel()
 	u.runs.Stop()
 	u.off.Stop()
-	if t, ok := u.rt.(*http.Transport); ok {
-		t.CloseIdleConnections()
+	if u.rt != nil {
+		u.rt.CloseIdleConnections()
 	}
 }
 
