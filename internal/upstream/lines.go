@@ -75,7 +75,7 @@ func (l *lineReader) discard(buf, part []byte, err error) (line, error) {
 	}
 	out.head = bytes.Clone(out.head[:min(edgeBytes, len(out.head))])
 	for err == bufio.ErrBufferFull {
-		tail = append(tail[:0], tail[max(0, len(tail)-edgeBytes):]...)
+		tail = append(tail[:0], tail[max(0, len(tail)-edgeBytes-2):]...) // the end of the line may be cut in two
 		part, err = l.r.ReadSlice('\n')
 		tail = append(tail, part...)
 	}
