@@ -40,7 +40,9 @@ const (
 func (m *Manager) newExchange(w http.ResponseWriter, accept acceptance, unread *news) *exchange {
 	x := &exchange{m: m, w: w, rc: http.NewResponseController(w), accept: accept, unread: unread}
 	if accept.stream {
+		x.mu.Lock() // tick, which uses the timer, may come before the timer is kept
 		x.timer = time.AfterFunc(m.opt.StreamAfter, x.tick)
+		x.mu.Unlock()
 	}
 	return x
 }
