@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"context"
+	"errors"
+
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -14,6 +17,8 @@ type Caller struct {
 	Principal string
 	// Unit tells this caller's connections apart at upstreams that are not shared; empty for nobody in particular.
 	Unit string
+	// Caps is what the client can be asked for.
+	Caps Caps
 	// LogLevel is what the client asked for in this request (modern); empty for no log messages.
 	LogLevel string
 }
@@ -32,7 +37,14 @@ type Request struct {
 type Sink interface {
 	// Notify sends a notification to the client. The frame may be reused after it returns.
 	Notify(frame []byte)
+	// Ask brings a request of an upstream to a legacy client, on the stream of the request that caused it, and waits for
+	// the client's answer, which is a response or an error frame. It fails with ErrCannotAsk where there is no stream to
+	// the client, and with the cause of ctx where that ends first; the client is then told that the question is over.
+	Ask(ctx context.Context, method string, params []byte) (*wire.Frame, error)
 }
+
+// ErrCannotAsk means that nothing leads to the client on which it could be asked.
+var ErrCannotAsk = errors.New("the client cannot be asked: it takes no event stream")
 
 // ViewAll is the view of everything.
 const ViewAll = ""

@@ -49,7 +49,7 @@ func (p *poster) batch(body []byte) {
 		case f.Kind == wire.KindNotification:
 			s.notified(f)
 		case f.Kind != wire.KindRequest:
-			p.m.count.Drop(count.DropAnswer)
+			p.m.answered(s, f)
 		case f.Method == "initialize":
 			failed = append(failed, proxy.Failure(f.ID.Of(f.Raw), wire.CodeInvalidRequest, "initialize must not be part of a batch", nil))
 		default:
@@ -70,7 +70,7 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 		return
 	}
 	defer p.m.calls.Done()
-	x := p.m.newExchange(p.w, p.accept, s.unread)
+	x := p.m.newExchange(p.w, p.accept, s)
 	all, cancelAll := context.WithCancelCause(p.m.base)
 	defer cancelAll(nil)
 	defer p.awaitClient(all, cancelAll, x)()

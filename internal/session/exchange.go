@@ -22,6 +22,8 @@ type exchange struct {
 	rc     *http.ResponseController
 	accept acceptance
 	unread *news // announcements for a legacy client; nil for none
+	// questions are those of a legacy client; nil where it cannot be asked.
+	questions *questions
 
 	mu    sync.Mutex
 	state exchangeState
@@ -37,8 +39,12 @@ const (
 	over // finished, or the client does not take it any more
 )
 
-func (m *Manager) newExchange(w http.ResponseWriter, accept acceptance, unread *news) *exchange {
-	x := &exchange{m: m, w: w, rc: http.NewResponseController(w), accept: accept, unread: unread}
+// newExchange begins the response to a POST; s is nil where it belongs to no session.
+func (m *Manager) newExchange(w http.ResponseWriter, accept acceptance, s *session) *exchange {
+	x := &exchange{m: m, w: w, rc: http.NewResponseController(w), accept: accept}
+	if s != nil {
+		x.unread, x.questions = s.unread, &s.questions
+	}
 	if accept.stream {
 		x.mu.Lock() // tick, which uses the timer, may come before the timer is kept
 		x.timer = time.AfterFunc(m.opt.StreamAfter, x.tick)

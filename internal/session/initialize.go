@@ -21,7 +21,7 @@ func (p *poster) initialize(f *wire.Frame) {
 		refuse(p.w, http.StatusOK, proxy.Failure(id, wire.CodeInvalidParams, "initialize: params.protocolVersion must be a string", nil))
 		return
 	}
-	s := newSession(p.view, p.principal, negotiate(asked))
+	s := newSession(p.view, p.principal, negotiate(asked), proxy.ParseCaps(f.Body.Get(f.Raw, "capabilities").Of(f.Raw)))
 	if !p.m.admit(s) {
 		p.w.Header().Set("Retry-After", "60")
 		refuse(p.w, http.StatusServiceUnavailable, proxy.Failure(id, wire.CodeInternal, "too many sessions are in use (limits.max_sessions)", nil))

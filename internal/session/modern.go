@@ -37,6 +37,7 @@ func (p *poster) modern(f *wire.Frame, header string) {
 	if p.principal != "" {
 		caller.Unit = "principal/" + p.principal
 	}
+	caller.Caps = proxy.ParseCaps(f.Meta.Get(f.Raw, wire.MetaClientCapabilities).Of(f.Raw))
 	caller.LogLevel, _ = wire.DecodeString(f.Meta.Get(f.Raw, wire.MetaLogLevel).Of(f.Raw))
 	if f.Method == "subscriptions/listen" {
 		p.listen(f)

@@ -43,7 +43,7 @@ func (p *poster) one(f *wire.Frame) {
 		s.notified(f)
 		p.w.WriteHeader(http.StatusAccepted)
 	default:
-		p.m.count.Drop(count.DropAnswer)
+		p.m.answered(s, f)
 		p.w.WriteHeader(http.StatusAccepted)
 	}
 }
@@ -106,7 +106,7 @@ func (p *poster) legacyRequest(s *session, f *wire.Frame) {
 	key := wire.IDKey(f.ID.Of(f.Raw))
 	r := s.enter(key, cancel)
 	defer s.leave(key, r)
-	x := p.m.newExchange(p.w, p.accept, s.unread)
+	x := p.m.newExchange(p.w, p.accept, s)
 	defer p.awaitClient(ctx, cancel, x)()
 	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: s.caller, Frame: f, Sink: x})
 	if a.Ended {

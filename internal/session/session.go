@@ -23,6 +23,7 @@ type session struct {
 	born      time.Time
 	caller    *proxy.Caller
 	unread    *news
+	questions questions
 	ended     chan struct{}
 
 	mu       sync.Mutex
@@ -32,10 +33,10 @@ type session struct {
 	closed   bool
 }
 
-func newSession(view, principal, version string) *session {
+func newSession(view, principal, version string, caps proxy.Caps) *session {
 	s := &session{id: randomText(), unit: "session/" + randomText(), view: view, principal: principal, version: version,
 		born: time.Now(), lastUse: time.Now(), unread: newNews(), ended: make(chan struct{}), inflight: map[string][]*running{}}
-	s.caller = &proxy.Caller{Era: wire.Legacy, Version: version, View: view, Principal: principal, Unit: s.unit}
+	s.caller = &proxy.Caller{Era: wire.Legacy, Version: version, View: view, Principal: principal, Unit: s.unit, Caps: caps}
 	return s
 }
 
