@@ -79,7 +79,9 @@ func (s *slot) listenOnce(ctx context.Context, c conn, peer *Peer, filter string
 		}
 		switch f.Kind {
 		case wire.KindNotification:
-			s.Notification(f)
+			if f.Method != "notifications/subscriptions/acknowledged" { // expected, and nobody else's business
+				s.Notification(f)
+			}
 		case wire.KindResponse:
 			answered = true
 			return true
