@@ -22,25 +22,24 @@ func TestRequestsWithTheSameIDGetTheirOwnAnswers(t *testing.T) {
 		for i, pl := range places {
 			t.Run(e.name+", "+pl.name, func(t *testing.T) {
 				tool := fmt.Sprintf("up%d__hold", i)
-				params := func(word string) string {
-					return testmcp.ToolParams(tool, fmt.Sprintf(`{"text":%q,"signal":%q}`, word, e.name+word))
+				one, two := e.name+" one", e.name+" two"
+				hold := func(word string) <-chan testmcp.Answer {
+					return later(c, "1", "tools/call", testmcp.ToolParams(tool, fmt.Sprintf(`{"text":%q,"signal":%q}`, word, word)))
 				}
-				first := later(c, "1", "tools/call", params("first"))
-				second := later(c, "1", "tools/call", params("second"))
-				for _, word := range []string{"first", "second"} {
-					recs[i].WaitN(t, 1+int(e.era)-int(testmcp.Legacy), testmcp.Noted("holding "+word))
-				}
-				recs[i].Signal(e.name + "second")
+				first, second := hold(one), hold(two)
+				recs[i].Wait(t, testmcp.Noted("holding "+one))
+				recs[i].Wait(t, testmcp.Noted("holding "+two))
+				recs[i].Signal(two)
 				a := <-second
-				wantText(t, a, "second")
+				wantText(t, a, two)
 				select {
 				case a := <-first:
 					t.Errorf("the first request was answered %s although its tool still waits", a.Raw)
 				default:
 				}
-				recs[i].Signal(e.name + "first")
+				recs[i].Signal(one)
 				b := <-first
-				wantText(t, b, "first")
+				wantText(t, b, one)
 				if string(a.ID) != "1" || string(b.ID) != "1" {
 					t.Errorf("the answers have the ids %s and %s", a.ID, b.ID)
 				}
@@ -77,6 +76,7 @@ func TestCancelThatCouldMeanTwoRequestsEndsNeither(t *testing.T) {
 // TestFiveThousandAnswersReachTheirOwnClients: 20 clients of both eras number their requests from 1, integers and
 // strings at the same time, 5 at a time each, over one connection to each upstream that answers in random order.
 func TestFiveThousandAnswersReachTheirOwnClients(t *testing.T) {
+	t.Parallel()
 	const clients, numbers, atATime = 20, 125, 5
 	p, _ := everywhere(t, "")
 	var all sync.WaitGroup
