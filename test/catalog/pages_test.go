@@ -1,0 +1,124 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
+)
+
+// pages answers tools/list by the number of the page, which the cursor "page N" names.
+func pages(name string, page func(c *testmcp.Call, n int)) struct{} {
+	return behaviour(name, func() *testmcp.Server {
+		s := testmcp.Basic(name)
+		s.On = map[string]testmcp.Handler{"tools/list": func(c *testmcp.Call) {
+			n := 0
+			if at := c.Params.At("cursor").Str(); at != "" {
+				_, _ = fmt.Sscanf(at, "page %d", &n)
+			}
+			page(c, n)
+		}}
+		return s
+	})
+}
+
+func tools(names ...string) string {
+	var defs []string
+	for _, name := range names {
+		defs = append(defs, testmcp.SimpleTool(name, nil).Definition)
+	}
+	return `{"tools":[` + strings.Join(defs, ",") + `]`
+}
+
+var (
+	_ = pages("pages-loop", func(c *testmcp.Call, _ int) { c.Result(tools("a", "b") + `,"nextCursor":"again"}`) })
+	_ = pages("pages-circle", func(c *testmcp.Call, n int) {
+		c.Result(tools(fmt.Sprint("t", n)) + fmt.Sprintf(`,"nextCursor":"page %d"}`, (n+1)%3))
+	})
+	_ = pages("pages-endless", func(c *testmcp.Call, n int) { c.Result(tools("a") + fmt.Sprintf(`,"nextCursor":"page %d"}`, n+1)) })
+	_ = pages("pages-gap", func(c *testmcp.Call, n int) {
+		switch n {
+		case 0:
+			c.Result(tools("a") + `,"nextCursor":"page 1"}`)
+		case 1:
+			c.Result(`{"tools":[],"nextCursor":"page 2"}`)
+		case 2:
+			c.Result(tools("b", "a", "c") + `,"nextCursor":""}`)
+		}
+	})
+	_ = pages("pages-null", func(c *testmcp.Call, _ int) { c.Result(tools("a") + `,"nextCursor":null}`) })
+	_ = pages("pages-break", func(c *testmcp.Call, n int) {
+		if n == 2 {
+			c.Error(-32603, "the third page is lost", "")
+			return
+		}
+		c.Result(tools(fmt.Sprint("t", n)) + fmt.Sprintf(`,"nextCursor":"page %d"}`, n+1))
+	})
+)
+
+func TestListsOfSeveralPagesAreGatheredWhateverTheCursors(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		behaviour string
+		want      []string
+		asked     int
+		partial   string // a word of why the list is not whole; empty where it is
+	}{
+		{"pages-loop", []string{"a", "b"}, 2, ""},
+		{"pages-circle", []string{"t0", "t1", "t2"}, 4, ""},
+		{"pages-endless", []string{"a"}, 0, "pages"},
+		{"pages-gap", []string{"a", "b", "c"}, 3, ""},
+		{"pages-null", []string{"a"}, 1, ""},
+		{"pages-break", []string{"t0", "t1"}, 3, "the third page is lost"},
+	}
+	servers, recs := map[string]string{}, map[string]*testmcp.Recorder{}
+	for _, tt := range tests {
+		for _, era := range []string{"legacy", "modern"} {
+			id := tt.behaviour + "-" + era
+			recs[id] = testmcp.NewRecorder(t)
+			servers[id] = recs[id].Entry(tt.behaviour, []string{era})
+		}
+	}
+	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	status := map[string]testmcp.Raw{}
+	for _, u := range p.Status().At("upstreams").Items() {
+		status[u.At("id").Str()] = u
+	}
+	for _, tt := range tests {
+		for _, era := range []string{"legacy", "modern"} {
+			id := tt.behaviour + "-" + era
+			t.Run(id, func(t *testing.T) {
+				if got := testmcp.Connect(t, p.Server(id), testmcp.Legacy).ToolNames(); !slices.Equal(got, tt.want) {
+					t.Errorf("%q are listed, want %q", got, tt.want)
+				}
+				if n := recs[id].Count(testmcp.Received("tools/list")); tt.asked != 0 && n != tt.asked {
+					t.Errorf("%d pages were asked for, want %d", n, tt.asked)
+				}
+				fault := status[id].At("last_error", "message").Str()
+				if tt.partial == "" && fault != "" || !strings.Contains(fault, tt.partial) {
+					t.Errorf("the status tells %q, want a word of %q", fault, tt.partial)
+				}
+				// The other lists are not touched by what becomes of this one.
+				if prompts := testmcp.Connect(t, p.Server(id), testmcp.Modern).List("prompts/list", "prompts"); len(prompts) != 1 {
+					t.Errorf("%d prompts are listed", len(prompts))
+				}
+			})
+		}
+	}
+	holds(t, "the log line", p.WaitLog("the third page is lost"), "pages-break")
+}
+
+func TestACursorThatNobodyGaveIsRefused(t *testing.T) {
+	t.Parallel()
+	p, _ := startOne(t, "basic", "")
+	for _, e := range eras {
+		c := p.Client(e.era)
+		for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+			if a := c.Call(method, `{"cursor":"from-1"}`); a.Code() != -32602 {
+				t.Errorf("%s: %s with a foreign cursor is answered %s", e.name, method, a.Raw)
+			}
+		}
+	}
+}

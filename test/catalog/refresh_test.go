@@ -1,0 +1,139 @@
+package catalog
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
+)
+
+const toolsChanged = "notifications/tools/list_changed"
+
+var _ = behaviour("restless", func() *testmcp.Server {
+	s := testmcp.Basic("restless")
+	s.Tools = append(s.Tools,
+		testmcp.SimpleTool("storm", func(c *testmcp.Call) {
+			for range c.Args("n").Int() {
+				c.Instance().Notify(toolsChanged, "")
+			}
+			c.Text("over")
+		}),
+		// reorder announces a change that is none: the same tools in another order.
+		testmcp.SimpleTool("reorder", func(c *testmcp.Call) {
+			tools := append(testmcp.Basic("restless").Tools, s.Tools[len(testmcp.Basic("restless").Tools):]...)
+			slices.Reverse(tools)
+			c.Instance().SetTools(tools...)
+			c.Instance().Notify(toolsChanged, "")
+			c.Text("reordered")
+		}),
+	)
+	return s
+})
+
+func announced(s *testmcp.Stream, method string) int {
+	n := 0
+	for _, e := range s.Events() {
+		if e.Message().Method == method {
+			n++
+		}
+	}
+	return n
+}
+
+func TestAStormOfAnnouncementsCausesFewListings(t *testing.T) {
+	t.Parallel()
+	s := startAll(t, "restless", "")
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			rec, c := s.recs[k.name], s.Client(testmcp.Legacy)
+			old, fresh := testmcp.Connect(t, s.Server(k.name), testmcp.Legacy).Get(""), testmcp.Connect(t, s.Server(k.name), testmcp.Modern).Listen(`{"toolsListChanged":true}`)
+			fresh.WaitMethod("notifications/subscriptions/acknowledged")
+			waitNews(t, rec, k)
+			began := time.Now()
+			if text := c.CallTool(k.tool("storm"), `{"n":1000}`).Text(); text != "over" {
+				t.Fatalf("the storm gave %q", text)
+			}
+			c.CallTool(k.tool("reorder"), "")
+			rec.WaitN(t, 2, testmcp.Received("tools/list"))
+			c.CallTool(k.tool("change"), "")
+			for what, stream := range map[string]*testmcp.Stream{"an old client": old, "a new client": fresh} {
+				stream.WaitMethod(toolsChanged)
+				if n := announced(stream, toolsChanged); n != 1 {
+					t.Errorf("%s was told %d times of one change", what, n)
+				}
+			}
+			if !slices.Contains(c.ToolNames(), k.tool("added1")) {
+				t.Error("the new tool is not listed")
+			}
+			// One at the start, and then one a second at most.
+			if n, most := rec.Count(testmcp.Received("tools/list")), 3+int(time.Since(began)/time.Second); n > most {
+				t.Errorf("the server was asked for its tools %d times, want at most %d", n, most)
+			}
+			for _, e := range eras {
+				if text := s.Client(e.era).CallTool(k.tool("added1"), "").Text(); text != "added" {
+					t.Errorf("%s: the new tool gave %q", e.name, text)
+				}
+			}
+		})
+	}
+}
+
+// waitNews waits until the proxy listens for what the server announces outside of calls.
+func waitNews(t *testing.T, rec *testmcp.Recorder, k kind) {
+	t.Helper()
+	switch {
+	case k.era == testmcp.Modern:
+		rec.Wait(t, testmcp.Received("subscriptions/listen"))
+	case k.name == "web-old":
+		rec.Wait(t, func(r testmcp.Record) bool { return r.Kind == testmcp.Request && r.Text == "GET /mcp" })
+	}
+}
+
+var _ = behaviour("echoing", func() *testmcp.Server {
+	s := testmcp.Basic("echoing")
+	s.On = map[string]testmcp.Handler{"tools/list": func(c *testmcp.Call) {
+		c.Default()
+		c.Instance().Notify(toolsChanged, "")
+	}}
+	return s
+})
+
+func TestAServerThatAnnouncesAChangeAtEachListingIsNotAskedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	_, rec := startOne(t, "echoing", "")
+	lists := rec.WaitN(t, 3, testmcp.Received("tools/list"))
+	for i := 1; i < len(lists); i++ {
+		// The pause is a second; what is measured is measured at the other end of a pipe.
+		if pause := lists[i].Time.Sub(lists[i-1].Time); pause < 900*time.Millisecond {
+			t.Errorf("it was asked again after %v", pause)
+		}
+	}
+}
+
+func TestAChangeIsToldToThoseWhoSeeIt(t *testing.T) {
+	t.Parallel()
+	p := testmcp.StartProxy(t, testmcp.Config(`{"profiles":{"fixed":{"servers":["one"],"tool_policy":{"expose":["echo"]}},"two":{"servers":["two"]}}}`, map[string]string{
+		"one": testmcp.NewRecorder(t).Entry("restless", nil),
+		"two": testmcp.NewRecorder(t).Entry("restless", nil, `"tool_policy":{"deny":["added*"]}`),
+	}))
+	all, c := p.Client(testmcp.Legacy).Get(""), p.Client(testmcp.Legacy)
+	fixed := testmcp.Connect(t, p.Profile("fixed"), testmcp.Modern).Listen(`{"toolsListChanged":true}`)
+	other := testmcp.Connect(t, p.Server("two"), testmcp.Modern).Listen(`{"toolsListChanged":true}`)
+	for _, st := range []*testmcp.Stream{fixed, other} {
+		st.WaitMethod("notifications/subscriptions/acknowledged")
+	}
+	c.CallTool("two__change", "") // hidden from everybody
+	c.CallTool("one__change", "")
+	all.WaitMethod(toolsChanged)
+	testmcp.Eventually(t, "listing of the new tool", func() bool { return slices.Contains(c.ToolNames(), "one__added1") })
+	for what, st := range map[string]*testmcp.Stream{"a profile without it": fixed, "another server": other} {
+		if n := announced(st, toolsChanged); n != 0 {
+			t.Errorf("%s was told of the change %d times", what, n)
+		}
+	}
+	if n := announced(all, toolsChanged); n != 1 {
+		t.Errorf("the aggregate was told of it %d times", n)
+	}
+}
