@@ -114,6 +114,9 @@ func (d *dialect) take(m member) {
 	}
 	s := spellingOf(m.key)
 	if s == nil {
+		if fieldOf(serverFields, m.key) == nil {
+			m.meant = suggest(m.key, spelledKeys())
+		}
 		d.put(m.key, m)
 		return
 	}
@@ -128,6 +131,14 @@ func (d *dialect) take(m member) {
 	for _, new := range s.convert(d, m) {
 		d.put(new.key, new)
 	}
+}
+
+func spelledKeys() []string {
+	out := make([]string, len(spellings))
+	for i, s := range spellings {
+		out[i] = s.from
+	}
+	return out
 }
 
 func spellingOf(key string) *spelling {

@@ -61,6 +61,8 @@ func referenceTables() []docTable {
 	return []docTable{
 		tableOf("server", "mcpServers.a", serverFields, d),
 		tableOf("restart", "mcpServers.a.restart", restartFields, &d.Restart),
+		tableOf("elicitation", "mcpServers.a.elicitation", elicitationFields, &d.Elicitation),
+		tableOf("tasks", "mcpServers.a.tasks", tasksFields, &d.Tasks),
 		tableOf("tool_policy", "mcpServers.a.tool_policy", policyFields, &d.ToolPolicy),
 		tableOf("proxy", "proxy", proxyFields, &p),
 		tableOf("proxy.server", "proxy.server", infoFields, &p.Server),

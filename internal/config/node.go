@@ -45,6 +45,8 @@ type member struct {
 	written string
 	// hoisted is set when the file has this member one level further out than we keep it.
 	hoisted bool
+	// meant is another client's spelling that an unknown key is close to, or "".
+	meant string
 	pos
 	value *node
 }

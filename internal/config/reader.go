@@ -174,7 +174,10 @@ func (r *reader) unknownKey(at place, m member, known, later []string) {
 		}
 	}
 	p := r.refuse(at, m.line, "unknown key")
-	if p.Suggestion = suggest(m.key, known); p.Suggestion == "" && len(known) <= 12 {
+	if p.Suggestion = suggest(m.key, known); p.Suggestion == "" {
+		p.Suggestion = m.meant
+	}
+	if p.Suggestion == "" && len(known) <= 12 {
 		p.Msg += "; known are " + strings.Join(known, ", ")
 	}
 }

@@ -21,7 +21,9 @@ func newDraft(id string) *draft {
 	return &draft{Server: Server{
 		ID: id, Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1,
 		CallTimeout: defaultCallTimeout, MaxCallTime: defaultMaxCallTime,
-		Restart: Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second},
+		Elicitation: Elicitation{Mode: ElicitationRelay, Timeout: 5 * time.Minute, Label: true},
+		Tasks:       Tasks{Enabled: true, PollInterval: time.Second, Timeout: 10 * time.Minute},
+		Restart:     Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second},
 	}}
 }
 
@@ -68,9 +70,6 @@ func (r *reader) finishServer(at place, m member, entry *node, d *draft) {
 	}
 	if d.Restart.MaxDelay < d.Restart.InitialDelay {
 		r.mistake(at.member(member{key: "restart"}), entry.get("restart").line, "max_delay is shorter than initial_delay")
-	}
-	if d.Sharing == SharingSession && d.Instances > 1 {
-		r.warn(at.member(*entry.get("instances")), entry.get("instances").line, "has no effect with sharing: session, which makes a connection for each session")
 	}
 	if len(d.ToolPolicy.Expose) == 1 && d.ToolPolicy.Expose[0] == "*" {
 		d.ToolPolicy.Expose = nil

@@ -24,6 +24,20 @@ var restartFields = []field[Restart]{
 	durationField("healthy_after", "Uptime after which the wait begins at `initial_delay` again.", `"1m"`, 0, func(r *Restart) *time.Duration { return &r.HealthyAfter }),
 }
 
+var elicitationFields = []field[Elicitation]{
+	choiceField("mode", "`relay` brings questions to the client that caused them, `decline` declines them all.", `"decline"`, func(e *Elicitation) *ElicitationMode { return &e.Mode },
+		[]ElicitationMode{ElicitationRelay, ElicitationDecline}),
+	durationField("timeout", "How long a person may take to answer.", `"1m"`, time.Millisecond, func(e *Elicitation) *time.Duration { return &e.Timeout }),
+	boolField("label", "Puts the name of the server before its questions on endpoints of several servers.", `false`, func(e *Elicitation) *bool { return &e.Label }),
+}
+
+var tasksFields = []field[Tasks]{
+	boolField("enabled", "Whether such calls are driven at all; otherwise they are refused.", `false`, func(t *Tasks) *bool { return &t.Enabled }),
+	durationField("poll_interval", "Wait between two looks at a task whose server names none.", `"2s"`, time.Millisecond, func(t *Tasks) *time.Duration { return &t.PollInterval }),
+	durationField("timeout", "How long a task may take in all; then it is cancelled.", `"10m"`, time.Millisecond, func(t *Tasks) *time.Duration { return &t.Timeout }),
+	intField("max_attempts", "How often a task is looked at before it is cancelled; 0 is without bound.", `100`, 0, 1_000_000, func(t *Tasks) *int { return &t.MaxAttempts }),
+}
+
 var policyFields = []field[Policy]{
 	textsField("expose", "Only these tools are offered; empty means all.", `["search_*"]`, func(p *Policy) *[]string { return &p.Expose }, notEmpty),
 	textsField("deny", "These tools are not offered, whatever `expose` says.", `["delete_*"]`, func(p *Policy) *[]string { return &p.Deny }, notEmpty),
@@ -52,9 +66,9 @@ var serverFields = []field[draft]{
 	boolField("disabled", "Leaves the server out without removing it.", `true`, func(d *draft) *bool { return &d.Disabled }),
 	choiceField("protocol", "Which era of the protocol to speak; `auto` finds out.", `"legacy"`, func(d *draft) *Protocol { return &d.Protocol },
 		[]Protocol{ProtocolAuto, ProtocolLegacy, ProtocolModern}),
-	choiceField("sharing", "`shared`: all clients use the same connections. `session`: one connection for each client session.", `"session"`,
-		func(d *draft) *Sharing { return &d.Sharing }, []Sharing{SharingShared, SharingSession}, "call"),
-	intField("instances", "How many connections serve everybody with `sharing: shared`; from 1 to 1024.", `2`, 1, 1024, func(d *draft) *int { return &d.Instances }),
+	choiceField("sharing", "`shared`: all clients use the same connections. `session`: one connection for each client session. `call`: one connection for each call while it runs.", `"session"`,
+		func(d *draft) *Sharing { return &d.Sharing }, []Sharing{SharingShared, SharingSession, SharingCall}),
+	intField("instances", "How many connections there are: with `sharing: shared` they serve everybody, with `call` each serves one call at a time, with `session` it is how many sessions may have one (64 where it is not set); from 1 to 1024.", `2`, 1, 1024, func(d *draft) *int { return &d.Instances }),
 	withDefault("`60s` for `command`, `15s` for `url`", durationField("connect_timeout", "Time for start and handshake together.", `"20s"`, time.Millisecond,
 		func(d *draft) *time.Duration { return &d.ConnectTimeout })),
 	durationField("call_timeout", "How long a call may go without a sign of life; progress begins it anew.", `"5m"`, time.Millisecond,
@@ -66,6 +80,8 @@ var serverFields = []field[draft]{
 	groupField("tool_policy", "Which tools are offered, by the names the server itself uses; `*` stands for any text.", `{"deny": ["delete_*"]}`, policyFields,
 		func(d *draft) *Policy { return &d.ToolPolicy }),
 	boolField("lazy", "Offers one search tool in place of the tools of this server.", `true`, func(d *draft) *bool { return &d.Lazy }),
+	groupField("elicitation", "What happens when the server asks the person behind a client.", `{"timeout": "1m"}`, elicitationFields, func(d *draft) *Elicitation { return &d.Elicitation }),
+	groupField("tasks", "How calls are driven to their end that the server runs as tasks, for clients that know no tasks.", `{"enabled": false}`, tasksFields, func(d *draft) *Tasks { return &d.Tasks }),
 	{key: "request_meta", typ: "object", doc: "Members added to `_meta` of every request to the server. Numbers are kept to the digit.",
 		example: `{"tenant": "blue"}`, def: "none", read: readRequestMeta, show: showRequestMeta},
 }
@@ -73,7 +89,7 @@ var serverFields = []field[draft]{
 // serverLater are keys of a server that another version will know.
 var serverLater = []string{
 	"max_concurrency", "max_queue", "idle_stop", "prewarm", "start", "tools", "trust_annotations", "replay", "serialize", "forward_caller_auth",
-	"forward_headers", "auth", "elicitation", "tasks", "reinit_on_expired_session", "max_result_size",
+	"forward_headers", "auth", "reinit_on_expired_session", "max_result_size",
 }
 
 func withDefault[T any](def string, f field[T]) field[T] {

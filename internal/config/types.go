@@ -52,6 +52,8 @@ type Server struct {
 	// ToolPrefix takes the place of the naming template; nil where it is not set, "" is a prefix too.
 	ToolPrefix  *string
 	ToolPolicy  Policy
+	Elicitation Elicitation
+	Tasks       Tasks
 	Lazy        bool
 	RequestMeta json.RawMessage // a JSON object, or nil
 }
@@ -84,7 +86,32 @@ type Sharing string
 const (
 	SharingShared  Sharing = "shared"
 	SharingSession Sharing = "session"
+	SharingCall    Sharing = "call"
 )
+
+// Elicitation is what happens when a server asks the person behind a client.
+type Elicitation struct {
+	Mode    ElicitationMode
+	Timeout time.Duration
+	Label   bool
+}
+
+// ElicitationMode says whether questions are brought to clients.
+type ElicitationMode string
+
+// The modes of elicitation.
+const (
+	ElicitationRelay   ElicitationMode = "relay"
+	ElicitationDecline ElicitationMode = "decline"
+)
+
+// Tasks bounds the driving of tasks for clients that know none.
+type Tasks struct {
+	Enabled      bool
+	PollInterval time.Duration
+	Timeout      time.Duration
+	MaxAttempts  int // 0 for no bound
+}
 
 // Restart is the backoff between attempts to start or reach an upstream.
 type Restart struct {
