@@ -19,6 +19,7 @@ type listener struct {
 	restrict bool
 	hosts    map[hostPort]bool
 	origins  map[string]bool
+	anyPage  bool // every origin may call
 	// authed is set where callers need a credential, which a rebound page has not.
 	authed bool
 }
@@ -47,6 +48,7 @@ func newListener(addr string, p config.Proxy, authed bool) (*listener, error) {
 	}
 	for _, o := range p.AllowedOrigins {
 		l.origins[normalOrigin(o)] = true
+		l.anyPage = l.anyPage || o == "*"
 	}
 	l.addPublicURL(p.PublicURL)
 	return l, nil
@@ -80,7 +82,7 @@ func (l *listener) originAllowed(values []string, host string) bool {
 	if len(values) != 1 {
 		return false
 	}
-	if l.origins[strings.ToLower(values[0])] {
+	if l.anyPage || l.origins[strings.ToLower(values[0])] {
 		return true
 	}
 	o, ok := parseOrigin(values[0])

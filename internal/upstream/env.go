@@ -26,6 +26,7 @@ type env struct {
 	// maxFrame bounds one message of the upstream, in bytes.
 	maxFrame int
 	noisy    *sync.Once
+	moved    *sync.Once // the advice about a redirect
 }
 
 // noise logs the first foreign line of an upstream; all are counted.

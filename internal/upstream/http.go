@@ -157,36 +157,51 @@ func (c *httpConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
 	return &httpExchange{c: c, out: out}, nil
 }
 
-// roundTrip sends a request, follows redirects that stay at the same origin and keep the method, and tells apart what
-// never left from what may have arrived.
+// roundTrip sends a request and tells apart what never left from what may have arrived.
 func (c *httpConn) roundTrip(req *http.Request, body []byte) (*http.Response, error) {
+	resp, err := c.follow(req, body)
+	if err == nil {
+		return resp, nil
+	}
+	var astray *redirectError
+	if errors.As(err, &astray) {
+		return nil, c.transportError(err)
+	}
+	return nil, c.lostOnTheWay(req.Context(), err)
+}
+
+// follow sends a request and follows redirects that stay at the same origin and keep the method. Others are a
+// *redirectError.
+func (c *httpConn) follow(req *http.Request, body []byte) (*http.Response, error) {
 	for hop := 0; ; hop++ {
 		resp, err := c.rt.RoundTrip(req)
-		if err != nil {
-			return nil, c.lostOnTheWay(req.Context(), err)
-		}
-		if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
-			return resp, nil
+		if err != nil || resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+			return resp, err
 		}
 		to, err := resp.Location()
 		_ = resp.Body.Close()
 		switch {
 		case err != nil:
-			return nil, c.transportError(fmt.Errorf("HTTP %d without a usable Location", resp.StatusCode))
+			return nil, &redirectError{fmt.Sprintf("HTTP %d without a usable Location", resp.StatusCode)}
 		case to.Scheme != req.URL.Scheme || to.Host != req.URL.Host:
-			return nil, c.transportError(fmt.Errorf("the server redirects to another origin (%s://%s), which is not followed; change the url", to.Scheme, to.Host))
+			return nil, &redirectError{fmt.Sprintf("the server redirects to another origin (%s://%s), which is not followed; change the url", to.Scheme, to.Host)}
 		case hop == maxRedirects:
-			return nil, c.transportError(fmt.Errorf("more than %d redirects", maxRedirects))
+			return nil, &redirectError{fmt.Sprintf("more than %d redirects", maxRedirects)}
 		}
-		if hop == 0 {
+		c.env.moved.Do(func() {
 			c.env.log.Warn("the server redirects; set the url to where it leads", zap.String("path", to.Path))
-		}
+		})
 		next := req.Clone(req.Context())
 		next.URL = to
 		setBody(next, body)
 		req = next
 	}
 }
+
+// redirectError is a redirect that is not followed.
+type redirectError struct{ text string }
+
+func (e *redirectError) Error() string { return e.text }
 
 const maxRedirects = 3
 
@@ -276,7 +291,7 @@ func (c *httpConn) Close() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	if resp, err := c.rt.RoundTrip(c.request(ctx, http.MethodDelete, nil, session)); err == nil {
+	if resp, err := c.follow(c.request(ctx, http.MethodDelete, nil, session), nil); err == nil {
 		discard(resp)
 	}
 }

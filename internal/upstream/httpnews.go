@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -61,9 +62,10 @@ func (c *httpConn) readStream(ctx context.Context) (again bool) {
 	req := c.request(ctx, http.MethodGet, nil, c.sessionID())
 	req.Header["Accept"] = []string{"text/event-stream"}
 	delete(req.Header, "Content-Type")
-	resp, err := c.rt.RoundTrip(req)
+	resp, err := c.follow(req, nil)
 	if err != nil {
-		return true
+		var astray *redirectError
+		return !errors.As(err, &astray)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {

@@ -43,7 +43,7 @@ const rigBudget = 64 << 20
 func newRig(t testing.TB) *rig {
 	r := &rig{t: t, reg: prometheus.NewRegistry(), budget: NewBudget(rigBudget)}
 	r.count = count.New(r.reg)
-	r.env = &env{id: "up", log: zap.NewNop(), count: r.count, budget: r.budget, peer: r, noisy: &sync.Once{}, maxFrame: 1 << 20}
+	r.env = &env{id: "up", log: zap.NewNop(), count: r.count, budget: r.budget, peer: r, noisy: &sync.Once{}, moved: &sync.Once{}, maxFrame: 1 << 20}
 	return r
 }
 

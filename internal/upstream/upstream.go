@@ -54,6 +54,7 @@ type Upstream struct {
 	version string
 	secrets []string
 	noisy   sync.Once
+	moved   sync.Once
 
 	ids       atomic.Uint64
 	probing   chan struct{} // held while the era is being found
@@ -161,6 +162,6 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(p connPeer) *env {
-	return &env{id: u.ID, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy,
+	return &env{id: u.ID, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }
