@@ -213,10 +213,16 @@ func TestAFloodOfPingsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		p, theirs, _ := testPipe(t, r)
-		p.run(strings.NewReader(strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", 20*maxSoon)))
-		if n := p.wg.running; n > maxSoon {
-			t.Errorf("%d goroutines wait to reply", n)
+		pings := strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", 20*maxSoon)
+		if err := p.read(newLineReader(strings.NewReader(pings), 1000)); err != io.EOF {
+			t.Error(err)
 		}
+		synctest.Wait()
+		p.wg.mu.Lock()
+		if n := p.wg.running; n != maxSoon {
+			t.Errorf("%d goroutines wait to reply, want %d", n, maxSoon)
+		}
+		p.wg.mu.Unlock()
 		_ = theirs.Close()
 		p.wg.Stop()
 		if p.wg.Soon(func() {}) {
