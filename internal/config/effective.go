@@ -132,6 +132,15 @@ func (s *shower) list(canon, key string, items []string) {
 	}
 }
 
+// secretList shows how many secrets there are and where each comes from.
+func (s *shower) secretList(canon, key string, items []Secret) {
+	hiddenItems := make([]string, len(items))
+	for i := range items {
+		hiddenItems[i] = hidden
+	}
+	s.list(canon, key, hiddenItems)
+}
+
 func (s *shower) secrets(canon, key string, names []string) {
 	if len(names) == 0 {
 		return

@@ -20,7 +20,8 @@ func newProxy(getenv func(string) (string, bool)) (Proxy, origin) {
 			MaxBodyBytes: 4 << 20, MaxFrameBytes: 32 << 20, MaxDepth: 256,
 			MaxSessions: 10_000, MaxStreams: 10_000, MaxInFlight: 10_000, MaxBufferedBytes: 256 << 20,
 		},
-		Sessions:    Sessions{IdleTimeout: 30 * time.Minute, MaxAge: 30 * 24 * time.Hour, ResumeWindow: 30 * time.Second},
+		Sessions: Sessions{Mode: SessionsStateful, IdleTimeout: 30 * time.Minute, MaxAge: 30 * 24 * time.Hour, ResumeWindow: 30 * time.Second,
+			ResumeBufferBytes: 1 << 20},
 		Log:         Log{Level: "info", Format: "json"},
 		StateDir:    dir,
 		StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
@@ -73,10 +74,18 @@ var limitFields = []field[Limits]{
 }
 
 var sessionFields = []field[Sessions]{
+	choiceField("mode", "`stateful`: `initialize` opens a session. `stateless`: it brings no id, any id is ignored and each request stands alone; for clients that lose or invent theirs.",
+		`"stateless"`, func(s *Sessions) *SessionMode { return &s.Mode }, []SessionMode{SessionsStateful, SessionsStateless}),
+	{key: "keys", typ: "list of strings", doc: "Secrets of at least 32 characters that session ids are sealed with. The first makes ids, all open them: put a new one first and remove the old one after `max_age`.",
+		example: `["${SESSION_KEY:-0123456789abcdef0123456789abcdef}"]`, def: "one that is made and kept in `state_dir`", read: readSessionKeys,
+		show: func(s *shower, canon, key string, src *Sessions) { s.secretList(canon, key, src.Keys) }},
 	durationField("idle_timeout", "After this time without a request the live state of a session is dropped.", `"10m"`, time.Millisecond,
 		func(s *Sessions) *time.Duration { return &s.IdleTimeout }),
 	durationField("max_age", "After this time a session ends in any case.", `"24h"`, time.Millisecond, func(s *Sessions) *time.Duration { return &s.MaxAge }),
-	durationField("resume_window", "How long a call goes on after its client lost the connection.", `"1m"`, 0, func(s *Sessions) *time.Duration { return &s.ResumeWindow }),
+	durationField("resume_window", "How long a call goes on after its client lost the connection, and how long what was said meanwhile is kept.", `"1m"`, 0,
+		func(s *Sessions) *time.Duration { return &s.ResumeWindow }),
+	withType("bytes", intField("resume_buffer_bytes", "What is kept of the event streams of one session, so that a client that lost a connection gets what it missed; 0 keeps nothing. All sessions together keep a quarter of `max_buffered_bytes` at most.", `65536`,
+		0, math.MaxInt64>>10, func(s *Sessions) *int64 { return &s.ResumeBufferBytes })),
 }
 
 var logFields = []field[Log]{
@@ -104,7 +113,7 @@ var proxyFields = []field[Proxy]{
 	textsField("allowed_hosts", "Host names the proxy answers to besides its own address, as behind a reverse proxy.", `["mcp.example.com"]`,
 		func(p *Proxy) *[]string { return &p.AllowedHosts }, isHost),
 	groupField("limits", "Bounds of what clients and servers may use.", `{"max_sessions": 100}`, limitFields, func(p *Proxy) *Limits { return &p.Limits }),
-	groupField("sessions", "How long sessions live.", `{"idle_timeout": "10m"}`, sessionFields, func(p *Proxy) *Sessions { return &p.Sessions }, "mode", "keys", "resume_buffer_bytes"),
+	groupField("sessions", "What sessions of the older revisions are, and how long they live.", `{"idle_timeout": "10m"}`, sessionFields, func(p *Proxy) *Sessions { return &p.Sessions }),
 	groupField("log", "How the proxy logs.", `{"level": "debug"}`, logFields, func(p *Proxy) *Log { return &p.Log }),
 	withDefault("`$XDG_STATE_HOME/mcp-proxy`, else `~/.local/state/mcp-proxy`", textField("state_dir",
 		"Directory for what outlives a restart; relative to the directory of the file. Empty keeps everything in memory.", `"state"`, func(p *Proxy) *string { return &p.StateDir })),
@@ -121,8 +130,11 @@ var (
 
 // bytesField is a size in bytes, from 1 KiB up.
 func bytesField[T any](key, doc, example string, at func(*T) *int64) field[T] {
-	f := intField(key, doc, example, 1024, math.MaxInt64>>10, at)
-	f.typ = "bytes"
+	return withType("bytes", intField(key, doc, example, 1024, math.MaxInt64>>10, at))
+}
+
+func withType[T any](typ string, f field[T]) field[T] {
+	f.typ = typ
 	return f
 }
 
@@ -142,6 +154,29 @@ func readToken(r *reader, at place, n *node, t *Token) {
 		t.Token = Secret(strings.TrimSpace(s))
 	}
 }
+
+// readSessionKeys reads the secrets that session ids are sealed with.
+func readSessionKeys(r *reader, at place, n *node, s *Sessions) {
+	all, ok := r.texts(at, n, r.text)
+	seen := map[string]bool{}
+	for i, key := range all {
+		key = strings.TrimSpace(key)
+		switch {
+		case len(key) < minSessionKey:
+			r.mistake(at.index(i), n.items[i].line, "must have at least %d characters; make one with openssl rand -base64 32", minSessionKey)
+		case seen[key]:
+			r.mistake(at.index(i), n.items[i].line, "stands twice")
+		default:
+			seen[key] = true
+			if ok {
+				s.Keys = append(s.Keys, Secret(key))
+			}
+		}
+	}
+}
+
+// minSessionKey is the shortest secret that a session id is sealed with.
+const minSessionKey = 32
 
 func readTokens(r *reader, at place, n *node, a *Auth) {
 	if n.kind != kindList {

@@ -238,12 +238,26 @@ type Limits struct {
 	MaxBufferedBytes int64
 }
 
-// Sessions bound the life of legacy sessions.
+// Sessions say what legacy sessions are and bound their life.
 type Sessions struct {
+	Mode SessionMode
+	// Keys seal the ids of sessions: the first makes them, all open them. Without any, one is made and kept.
+	Keys         []Secret
 	IdleTimeout  time.Duration
 	MaxAge       time.Duration
 	ResumeWindow time.Duration
+	// ResumeBufferBytes bounds what is kept of one session for clients that come back; zero keeps nothing.
+	ResumeBufferBytes int64
 }
+
+// SessionMode says whether legacy clients get sessions.
+type SessionMode string
+
+// The session modes.
+const (
+	SessionsStateful  SessionMode = "stateful"
+	SessionsStateless SessionMode = "stateless"
+)
 
 // Log is how the proxy logs.
 type Log struct {
