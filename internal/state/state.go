@@ -3,6 +3,7 @@
 package state
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +24,11 @@ type Store struct {
 	eras map[string]string
 }
 
-const erasFile = "eras.json"
+const (
+	erasFile    = "eras.json"
+	keyFile     = "session-key.json"
+	revokedFile = "sessions-ended.json"
+)
 
 // Open makes the directory if need be and locks it. An empty dir keeps everything in memory.
 func Open(dir string) (*Store, error) {
@@ -83,6 +88,58 @@ func (s *Store) SetEra(definition, era string) {
 	if s.dir != "" {
 		_ = s.write(erasFile, s.eras)
 	}
+}
+
+// keyBytes is the length of a key that is made here.
+const keyBytes = 32
+
+// SessionKey gives the secret that session ids are sealed with, and makes it where there is none or it cannot be read.
+// The key is good even where the error says that it could not be kept.
+func (s *Store) SessionKey() ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var key []byte
+	if s.dir != "" {
+		b, err := os.ReadFile(filepath.Join(s.dir, keyFile))
+		if err == nil && json.Unmarshal(b, &key) == nil && len(key) == keyBytes {
+			return key, nil
+		}
+	}
+	key = make([]byte, keyBytes)
+	_, _ = rand.Read(key) // never fails
+	if s.dir == "" {
+		return key, nil
+	}
+	if err := s.write(keyFile, key); err != nil {
+		return key, fmt.Errorf("keeping the key of sessions: %w", err)
+	}
+	return key, nil
+}
+
+// Revoked gives the sessions that were ended before their time, each with its expiry in Unix seconds.
+func (s *Store) Revoked() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[string]int64{}
+	if s.dir == "" {
+		return out
+	}
+	// What cannot be read is forgotten: then an ended session lives until its expiry, if its client still wants it.
+	b, err := os.ReadFile(filepath.Join(s.dir, revokedFile))
+	if err != nil || json.Unmarshal(b, &out) != nil || out == nil {
+		return map[string]int64{}
+	}
+	return out
+}
+
+// SetRevoked keeps what Revoked gives after the next start.
+func (s *Store) SetRevoked(revoked map[string]int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dir == "" {
+		return nil
+	}
+	return s.write(revokedFile, revoked)
 }
 
 // write replaces a file as a whole: a crash leaves the old one.
