@@ -27,7 +27,7 @@ func (p *poster) initialize(f *wire.Frame) {
 		refuse(p.w, http.StatusServiceUnavailable, proxy.Failure(id, wire.CodeInternal, "too many sessions are in use (limits.max_sessions)", nil))
 		return
 	}
-	a := proxy.Result(id, p.m.initializeResult(s))
+	a := proxy.Result(id, p.m.initializeResult(s.version, s.view))
 	p.w.Header()[headerSession] = []string{s.id}
 	x := p.m.newExchange(p.w, p.accept, nil)
 	x.finish(&a, http.StatusOK)
@@ -42,12 +42,12 @@ func negotiate(asked string) string {
 	return wire.LatestLegacy
 }
 
-// initializeResult is the answer to initialize.
-func (m *Manager) initializeResult(s *session) []byte {
-	b := wire.AppendString([]byte(`{"protocolVersion":`), s.version)
-	b = append(append(b, `,"capabilities":`...), m.proxy.Capabilities(s.view)...)
+// initializeResult is the answer to initialize for a client of this view that speaks this revision from now on.
+func (m *Manager) initializeResult(version, view string) []byte {
+	b := wire.AppendString([]byte(`{"protocolVersion":`), version)
+	b = append(append(b, `,"capabilities":`...), m.proxy.Capabilities(view)...)
 	b = append(append(b, `,"serverInfo":`...), m.proxy.ServerInfo()...)
-	if text := m.proxy.Instructions(s.view); text != "" {
+	if text := m.proxy.Instructions(view); text != "" {
 		b = wire.AppendString(append(b, `,"instructions":`...), text)
 	}
 	return append(b, '}')

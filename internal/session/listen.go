@@ -30,11 +30,7 @@ func (p *poster) listen(f *wire.Frame) {
 		p.drainRefused(id)
 		return
 	}
-	l := &listen{view: p.view, news: newNews(), want: proxy.Changes{
-		Tools:     isTrue(f, &filter, "toolsListChanged"),
-		Prompts:   isTrue(f, &filter, "promptsListChanged"),
-		Resources: isTrue(f, &filter, "resourcesListChanged"),
-	}}
+	l := newListen(f, &filter, p.view)
 	es, ok := p.m.openStream(p.w, streamListen)
 	if !ok {
 		p.w.Header().Set("Retry-After", "60")
@@ -42,18 +38,48 @@ func (p *poster) listen(f *wire.Frame) {
 		return
 	}
 	defer p.m.closeStream(streamListen)
-	p.m.mu.Lock()
-	p.m.listens[l] = struct{}{}
-	p.m.mu.Unlock()
-	defer func() {
-		p.m.mu.Lock()
-		delete(p.m.listens, l)
-		p.m.mu.Unlock()
-	}()
-	meta := `{"` + wire.MetaSubscriptionID + `":` + string(id) + `}`
+	defer p.m.hear(l)()
+	meta := subscriptionMeta(id)
 	if es.event(l.acknowledged(meta)) {
 		p.write(es, l, id, meta)
 	}
+}
+
+// newListen reads what a client wants to hear of.
+func newListen(f *wire.Frame, filter *wire.Object, view string) *listen {
+	return &listen{view: view, news: newNews(), want: proxy.Changes{
+		Tools:     isTrue(f, filter, "toolsListChanged"),
+		Prompts:   isTrue(f, filter, "promptsListChanged"),
+		Resources: isTrue(f, filter, "resourcesListChanged"),
+	}}
+}
+
+// hear lets a subscription hear of changes until the function that it returns is called.
+func (m *Manager) hear(l *listen) (stop func()) {
+	m.mu.Lock()
+	m.listens[l] = struct{}{}
+	m.mu.Unlock()
+	return func() {
+		m.mu.Lock()
+		delete(m.listens, l)
+		m.mu.Unlock()
+	}
+}
+
+// subscriptionMeta is the _meta of what belongs to the subscription with that id.
+func subscriptionMeta(id []byte) string {
+	return `{"` + wire.MetaSubscriptionID + `":` + string(id) + `}`
+}
+
+// take gives the changes that the client wants to hear of.
+func (l *listen) take() proxy.Changes {
+	c := l.news.take()
+	return proxy.Changes{Tools: c.Tools && l.want.Tools, Prompts: c.Prompts && l.want.Prompts, Resources: c.Resources && l.want.Resources}
+}
+
+// complete is the answer to a subscription that ends in order.
+func complete(id []byte, meta string) proxy.Answer {
+	return proxy.Result(id, []byte(`{"resultType":"complete","_meta":`+meta+`}`))
 }
 
 func isTrue(f *wire.Frame, o *wire.Object, name string) bool {
@@ -84,9 +110,7 @@ func (p *poster) write(es *eventStream, l *listen, id []byte, meta string) {
 	for {
 		select {
 		case <-l.news.signal:
-			c := l.news.take()
-			c = proxy.Changes{Tools: c.Tools && l.want.Tools, Prompts: c.Prompts && l.want.Prompts, Resources: c.Resources && l.want.Resources}
-			for _, a := range announcements(c, meta) {
+			for _, a := range announcements(l.take(), meta) {
 				if !es.event(a) {
 					return
 				}
@@ -98,7 +122,7 @@ func (p *poster) write(es *eventStream, l *listen, id []byte, meta string) {
 		case <-p.r.Context().Done():
 			return
 		case <-p.m.drained:
-			a := proxy.Result(id, []byte(`{"resultType":"complete","_meta":`+meta+`}`))
+			a := complete(id, meta)
 			es.event(a.Bytes())
 			return
 		}

@@ -33,12 +33,10 @@ func (p *poster) modern(f *wire.Frame, header string) {
 		refuse(p.w, http.StatusBadRequest, proxy.Failure(id, e.code, e.text, e.data))
 		return
 	}
-	caller := &proxy.Caller{Era: wire.Modern, Version: header, View: p.view, Principal: p.principal}
+	caller := modernCaller(f, header, p.view, p.principal)
 	if p.principal != "" {
 		caller.Unit = "principal/" + p.principal
 	}
-	caller.Caps = proxy.ParseCaps(f.Meta.Get(f.Raw, wire.MetaClientCapabilities).Of(f.Raw))
-	caller.LogLevel, _ = wire.DecodeString(f.Meta.Get(f.Raw, wire.MetaLogLevel).Of(f.Raw))
 	if f.Method == "subscriptions/listen" {
 		p.listen(f)
 		return
@@ -46,22 +44,49 @@ func (p *poster) modern(f *wire.Frame, header string) {
 	p.modernRequest(caller, f)
 }
 
+// modernCaller is who makes a modern request: all that is known of it stands in the request.
+func modernCaller(f *wire.Frame, version, view, principal string) *proxy.Caller {
+	c := &proxy.Caller{Era: wire.Modern, Version: version, View: view, Principal: principal}
+	c.Caps = proxy.ParseCaps(f.Meta.Get(f.Raw, wire.MetaClientCapabilities).Of(f.Raw))
+	c.LogLevel, _ = wire.DecodeString(f.Meta.Get(f.Raw, wire.MetaLogLevel).Of(f.Raw))
+	return c
+}
+
 // check verifies what every modern request must carry, and that the headers say what the body says
 // (2026-07-28, streamable HTTP, "Standard Headers").
 func (p *poster) check(f *wire.Frame, header string) *fault {
-	version := f.Meta.Get(f.Raw, wire.MetaProtocolVersion)
-	v, ok := wire.DecodeString(version.Of(f.Raw))
+	v, e := metaVersion(f)
 	switch {
-	case !version.Ok():
-		return missingMeta(wire.MetaProtocolVersion)
-	case !ok:
-		return &fault{code: wire.CodeInvalidParams, text: "params._meta: " + wire.MetaProtocolVersion + " must be a string"}
+	case e != nil:
+		return e
 	case header == "":
 		return mismatch("the header MCP-Protocol-Version is missing")
 	case header != v:
 		return mismatch(fmt.Sprintf("the header MCP-Protocol-Version says %q and params._meta says %q", header, v))
-	case !wire.IsModern(v):
-		return unsupported(v)
+	}
+	if e := checkMeta(f, v); e != nil {
+		return e
+	}
+	return p.checkMirrors(f)
+}
+
+// metaVersion is the revision that a modern request says it is of.
+func metaVersion(f *wire.Frame) (string, *fault) {
+	version := f.Meta.Get(f.Raw, wire.MetaProtocolVersion)
+	if !version.Ok() {
+		return "", missingMeta(wire.MetaProtocolVersion)
+	}
+	v, ok := wire.DecodeString(version.Of(f.Raw))
+	if !ok {
+		return "", &fault{code: wire.CodeInvalidParams, text: "params._meta: " + wire.MetaProtocolVersion + " must be a string"}
+	}
+	return v, nil
+}
+
+// checkMeta verifies what a modern request of that revision must carry in params._meta, whatever brings it.
+func checkMeta(f *wire.Frame, version string) *fault {
+	if !wire.IsModern(version) {
+		return unsupported(version)
 	}
 	caps := f.Meta.Get(f.Raw, wire.MetaClientCapabilities).Of(f.Raw)
 	switch {
@@ -70,7 +95,7 @@ func (p *poster) check(f *wire.Frame, header string) *fault {
 	case caps[0] != '{':
 		return &fault{code: wire.CodeInvalidParams, text: "params._meta: " + wire.MetaClientCapabilities + " must be an object"}
 	}
-	return p.checkMirrors(f)
+	return nil
 }
 
 // checkMirrors verifies the headers that repeat the method and the name.
