@@ -34,7 +34,7 @@ var elicitationFields = []field[Elicitation]{
 var tasksFields = []field[Tasks]{
 	boolField("enabled", "Whether such calls are driven at all; otherwise they are refused.", `false`, func(t *Tasks) *bool { return &t.Enabled }),
 	durationField("poll_interval", "Wait between two looks at a task whose server names none.", `"2s"`, time.Millisecond, func(t *Tasks) *time.Duration { return &t.PollInterval }),
-	durationField("timeout", "How long a task may take in all; then it is cancelled.", `"10m"`, time.Millisecond, func(t *Tasks) *time.Duration { return &t.Timeout }),
+	durationField("timeout", "How long a task may take in all; then it is cancelled.", `"20m"`, time.Millisecond, func(t *Tasks) *time.Duration { return &t.Timeout }),
 	intField("max_attempts", "How often a task is looked at before it is cancelled; 0 is without bound.", `100`, 0, 1_000_000, func(t *Tasks) *int { return &t.MaxAttempts }),
 }
 

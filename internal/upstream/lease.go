@@ -96,9 +96,14 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 	if own != nil {
 		slots = []*slot{own}
 	}
-	var best, waiting *slot
+	exclusive := u.cfg.Sharing == config.SharingCall
+	var best, waiting, unused *slot
 	for _, s := range slots {
 		switch {
+		case exclusive && !s.started:
+			unused = s
+		case exclusive && s.inflight > 0:
+			waiting = s
 		case s.conn != nil && (best == nil || s.inflight < best.inflight):
 			best = s
 		case !s.ended && s.state == StateConnecting && (s.failures == 0 || time.Since(began) < patienceInTrouble):
@@ -110,10 +115,19 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 		best.inflight++
 		best.lastUse = time.Now()
 		return &Lease{s: best, conn: best.conn, peer: best.peer}, nil, nil
+	case unused != nil && slots[0].peer != nil:
+		u.startSlot(unused)
+		return nil, u.changed, nil
 	case waiting != nil:
 		return nil, u.changed, nil
 	}
 	return nil, nil, u.down(slots[0])
+}
+
+// startSlot begins to connect a shared slot. u.mu is held.
+func (u *Upstream) startSlot(s *slot) {
+	s.started = true
+	u.runs.Go(func() { s.run(u.ctx) })
 }
 
 // closedOrBroken tells why this upstream takes no call at all. u.mu is held.
@@ -199,6 +213,9 @@ func (l *Lease) Release() {
 	l.s.u.mu.Lock()
 	l.s.inflight--
 	l.s.lastUse = time.Now()
+	if l.s.u.cfg.Sharing == config.SharingCall {
+		l.s.u.broadcast() // somebody may wait for it
+	}
 	l.s.u.mu.Unlock()
 	if l.once {
 		l.s.stop()

@@ -14,44 +14,120 @@ var listenKinds = []struct{ capability, filter string }{
 	{"tools", "toolsListChanged"}, {"prompts", "promptsListChanged"}, {"resources", "resourcesListChanged"},
 }
 
-// listen holds a subscription to a modern server's news and renews it when it ends. After each renewal the lists are
-// looked at again, since nobody tells what was missed (2026-07-28, basic/patterns/subscriptions).
+// subscription is one subscriptions/listen under way.
+type subscription struct {
+	cancel context.CancelFunc
+	acked  chan struct{} // closed with the first frame that comes for it
+	done   chan struct{} // closed at its end
+	refuse bool          // the server refuses it; set before done is closed
+}
+
+// ackTimeout is how long the old subscription is kept when the new one is not acknowledged.
+const ackTimeout = 5 * time.Second
+
+// listen keeps a subscription to a modern server's news. What is wanted cannot be changed in one that runs: the new one
+// is there before the old one ends. After each renewal the lists are looked at again, since nobody tells what was missed
+// (2026-07-28, basic/patterns/subscriptions).
 func (s *slot) listen(ctx context.Context, c conn, peer *Peer) {
-	filter := ""
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(doneContext(c), cancel)
+	defer stop()
+	var current *subscription
+	defer func() { current.end() }()
+	pause := streamPause
+	for ctx.Err() == nil {
+		filter, changed := s.u.wanted(peer)
+		var done <-chan struct{}
+		began := time.Now()
+		if filter != "" {
+			next := s.subscribe(ctx, c, peer, filter)
+			wait(ctx, ackTimeout, next.acked, next.done)
+			current.end()
+			current, done = next, next.done
+		}
+		select {
+		case <-changed:
+			continue
+		case <-ctx.Done():
+			return
+		case <-done:
+		}
+		if current.refuse {
+			wait(ctx, 0, changed, nil)
+			continue
+		}
+		if time.Since(began) > streamMaxPause {
+			pause = streamPause
+		}
+		wait(ctx, pause, changed, nil)
+		pause = min(2*pause, streamMaxPause)
+		s.tell()
+	}
+}
+
+// wait returns with the first of these: a channel, the time (none for zero), the end of ctx.
+func wait(ctx context.Context, d time.Duration, a, b <-chan struct{}) {
+	var timeout <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timeout = t.C
+	}
+	select {
+	case <-a:
+	case <-b:
+	case <-timeout:
+	case <-ctx.Done():
+	}
+}
+
+func (sub *subscription) end() {
+	if sub != nil {
+		sub.cancel()
+		<-sub.done
+	}
+}
+
+// wanted is the filter for what is to be heard from a modern server, and a channel that is closed when that changes.
+func (u *Upstream) wanted(peer *Peer) (filter string, changed <-chan struct{}) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	for _, k := range listenKinds {
 		if peer.Has(k.capability, "listChanged") {
 			filter += `,"` + k.filter + `":true`
 		}
 	}
-	if filter == "" {
-		return
+	if len(u.watched) > 0 && peer.Has("resources", "subscribe") {
+		list := []byte(`,"resourceSubscriptions":[`)
+		for i, uri := range u.watched {
+			if i > 0 {
+				list = append(list, ',')
+			}
+			list = wire.AppendString(list, uri)
+		}
+		filter += string(list) + "]"
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(doneContext(c), cancel)
-	defer stop()
-	pause := streamPause
-	for first := true; ctx.Err() == nil; first = false {
-		if !first {
-			s.tell()
-		}
-		began := time.Now()
-		if !s.listenOnce(ctx, c, peer, filter[1:]) {
-			return
-		}
-		if time.Since(began) > streamMaxPause {
-			pause = streamPause
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
-		pause = min(2*pause, streamMaxPause)
+	if filter != "" {
+		filter = filter[1:]
 	}
+	return filter, u.rewatch
 }
 
-// listenOnce runs one subscription to its end; false where the server refuses it.
-func (s *slot) listenOnce(ctx context.Context, c conn, peer *Peer, filter string) (again bool) {
+// subscribe begins one subscription.
+func (s *slot) subscribe(ctx context.Context, c conn, peer *Peer, filter string) *subscription {
+	ctx, cancel := context.WithCancel(ctx)
+	sub := &subscription{cancel: cancel, acked: make(chan struct{}), done: make(chan struct{})}
+	s.u.off.Go(func() {
+		defer close(sub.done)
+		defer cancel()
+		s.hear(ctx, c, peer, filter, sub)
+	})
+	return sub
+}
+
+// hear runs a subscription to its end.
+func (s *slot) hear(ctx context.Context, c conn, peer *Peer, filter string, sub *subscription) {
 	id := s.u.NextID()
 	frame := append([]byte(`{"jsonrpc":"2.0","id":`), wire.AppendUpstreamID(nil, id)...)
 	frame = append(frame, `,"method":"subscriptions/listen","params":{"notifications":{`+filter+`},"_meta":{"`+
@@ -59,38 +135,47 @@ func (s *slot) listenOnce(ctx context.Context, c conn, peer *Peer, filter string
 		wire.MetaClientCapabilities+`":{}}}}`...)
 	x, err := c.Start(ctx, &Outgoing{ID: id, Method: "subscriptions/listen", Frame: frame})
 	if err != nil {
-		return true
+		return
 	}
-	answered := false
+	answered, acked := false, false
 	defer func() {
 		x.Close(!answered)
-		if !answered && isDone(c) == false {
-			s.u.off.Go(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
-				defer cancel()
-				_ = c.Cancel(ctx, id, "")
-			})
+		if !answered && !isDone(c) {
+			s.cancelLater(c, id)
 		}
 	}()
 	for {
 		f, err := x.Next(ctx)
 		if err != nil {
-			return true
+			return
+		}
+		if !acked {
+			acked = true
+			close(sub.acked)
 		}
 		switch f.Kind {
 		case wire.KindNotification:
-			if f.Method != "notifications/subscriptions/acknowledged" { // expected, and nobody else's business
+			if f.Method != "notifications/subscriptions/acknowledged" {
 				s.Notification(f)
 			}
 		case wire.KindResponse:
 			answered = true
-			return true
+			return
 		case wire.KindError:
-			answered = true
-			s.u.log.Info("the server refuses to announce changes of its lists", zap.ByteString("error", f.Error.Of(f.Raw)))
-			return false
+			answered, sub.refuse = true, true
+			s.u.log.Info("the server refuses to announce changes", zap.ByteString("error", f.Error.Of(f.Raw)))
+			return
 		}
 	}
+}
+
+// cancelLater tells the server that a subscription is over, off everybody's path.
+func (s *slot) cancelLater(c conn, id uint64) {
+	s.u.off.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+		defer cancel()
+		_ = c.Cancel(ctx, id, "")
+	})
 }
 
 // doneContext is a context that ends with a connection.

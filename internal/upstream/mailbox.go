@@ -41,6 +41,8 @@ type mailbox struct {
 	budget *Budget
 	count  *count.Counters
 
+	standing bool // of a subscription; never changed
+
 	mu     sync.Mutex
 	frames []*wire.Frame
 	bytes  int

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -19,23 +20,26 @@ type mux struct {
 
 	mu      sync.Mutex
 	pending map[uint64]*mailbox
-	// cancelled calls are unanswered too: a request of the upstream may be theirs.
-	cancelled map[uint64]struct{}
+	// cancelled calls are unanswered too: a request of the upstream may be theirs. Since most servers never answer them,
+	// they count only for a while.
+	cancelled map[uint64]time.Time
 	err       error
 }
 
 func newMux(e *env, reply func([]byte)) *mux {
-	return &mux{env: e, reply: reply, pending: map[uint64]*mailbox{}, cancelled: map[uint64]struct{}{}}
+	return &mux{env: e, reply: reply, pending: map[uint64]*mailbox{}, cancelled: map[uint64]time.Time{}}
 }
 
-// open registers a call before it is written, so that no answer can come too early.
-func (m *mux) open(id uint64) (*mailbox, error) {
+// open registers a call before it is written, so that no answer can come too early. A standing one, a subscription, asks
+// for nothing and logs nothing.
+func (m *mux) open(id uint64, standing bool) (*mailbox, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return nil, m.err
 	}
 	box := newMailbox(m.env.budget, m.env.count)
+	box.standing = standing
 	m.pending[id] = box
 	return box, nil
 }
@@ -47,12 +51,16 @@ func (m *mux) forget(id uint64, cancelled bool) {
 	_, unanswered := m.pending[id]
 	delete(m.pending, id)
 	if unanswered && cancelled && len(m.cancelled) < maxCancelled {
-		m.cancelled[id] = struct{}{}
+		m.cancelled[id] = time.Now()
 	}
 }
 
-// maxCancelled bounds how many cancelled calls without an answer are remembered.
-const maxCancelled = 1024
+const (
+	// maxCancelled bounds how many cancelled calls without an answer are remembered.
+	maxCancelled = 1024
+	// cancelledFor is how long a cancelled call may still be the one that a request of the upstream belongs to.
+	cancelledFor = 30 * time.Second
+)
 
 // fail ends all calls, and those to come, with this error.
 func (m *mux) fail(err error) {
@@ -125,6 +133,12 @@ func (m *mux) notification(f *wire.Frame) {
 		tok = f.Body.Get(f.Raw, "progressToken")
 	case f.Meta.Has(f.Raw, wire.MetaSubscriptionID):
 		tok = f.Meta.Get(f.Raw, wire.MetaSubscriptionID)
+	case f.Method == "notifications/message" || f.Method == "notifications/elicitation/complete":
+		// Nothing says whose it is; where only one call is unanswered it can only be that one's.
+		if box := m.only(); box == nil || !box.put(f) {
+			m.env.peer.Notification(f)
+		}
+		return
 	default:
 		m.env.peer.Notification(f)
 		return
@@ -147,19 +161,33 @@ func (m *mux) request(f *wire.Frame) {
 		m.reply(pong(f))
 		return
 	}
-	m.mu.Lock()
-	var box *mailbox
-	if len(m.pending) == 1 && len(m.cancelled) == 0 {
-		for _, b := range m.pending {
-			box = b
-		}
-	}
-	m.mu.Unlock()
-	if box != nil && box.put(f) {
+	if box := m.only(); box != nil && box.put(f) {
 		return
 	}
 	m.env.count.Drop(count.DropRequest)
 	m.reply(Refusal(f))
+}
+
+// only gives the mailbox of the one call that is unanswered; nil where there are others, cancelled ones among them.
+func (m *mux) only() (only *mailbox) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, at := range m.cancelled {
+		if time.Since(at) < cancelledFor {
+			return nil
+		}
+		delete(m.cancelled, id)
+	}
+	for _, b := range m.pending {
+		switch {
+		case b.standing:
+		case only != nil:
+			return nil
+		default:
+			only = b
+		}
+	}
+	return only
 }
 
 // pong answers a ping.

@@ -19,7 +19,7 @@ func newTestMux(r *rig) (m *mux, replies *[]string) {
 func mustOpen(t *testing.T, m *mux, ids ...uint64) (boxes []*mailbox) {
 	t.Helper()
 	for _, id := range ids {
-		b, err := m.open(id)
+		b, err := m.open(id, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestMuxSendsNotificationsToTheirCall(t *testing.T) {
 		{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`, "call"},
 		{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":5}}}`, "dropped"},
 		{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`, "everybody"},
-		{`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`, "everybody"},
+		{`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`, "call"}, // the only one there is
 	} {
 		r := newRig(t)
 		m, _ := newTestMux(r)
@@ -187,7 +187,7 @@ func TestMuxFailsAllCallsAndThoseToCome(t *testing.T) {
 	if _, err := boxes[1].poll(); !errors.Is(err, errSessionLost) {
 		t.Errorf("the other call got %v", err)
 	}
-	if _, err := m.open(3); !errors.Is(err, errSessionLost) {
+	if _, err := m.open(3, false); !errors.Is(err, errSessionLost) {
 		t.Errorf("a call to come got %v", err)
 	}
 }

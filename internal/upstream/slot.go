@@ -39,6 +39,7 @@ type slot struct {
 	failure  error
 	retry    time.Time
 	upSince  time.Time
+	started  bool // of a shared slot: it has been begun to be connected
 	ended    bool
 	stop     context.CancelFunc // of a slot with a unit
 	ends     bool               // the unit has an end of its own
@@ -90,6 +91,7 @@ func (s *slot) live(ctx context.Context) error {
 	s.u.log.Info("upstream ready", zap.String("era", peer.Era.String()), zap.String("revision", peer.Version), zap.String("server", peer.Name))
 	s.set(func() { s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil })
 	s.u.firstEnded()
+	s.restore(c, peer)
 	s.tell()
 	var news group
 	if s.unit == "" && s.index == 0 && peer.Era == wire.Modern {

@@ -132,7 +132,7 @@ func (c *sseConn) send(ctx context.Context, frame []byte) error {
 }
 
 func (c *sseConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
-	box, err := c.open(out.ID)
+	box, err := c.open(out.ID, out.Method == "subscriptions/listen")
 	if err != nil {
 		return nil, err
 	}

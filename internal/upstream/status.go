@@ -24,6 +24,9 @@ func (u *Upstream) Status() Status {
 	defer u.mu.Unlock()
 	st := Status{Slots: map[State]int{}, Failure: u.failure, State: string(StateConnecting)}
 	for _, s := range u.shared {
+		if !s.started && u.cfg.Problem == nil && s.index > 0 {
+			continue // made when it is needed
+		}
 		state := s.state
 		if state == StateReady && s.inflight > 0 {
 			state = StateBusy

@@ -72,6 +72,10 @@ type Upstream struct {
 	changed chan struct{} // closed and replaced with every change of a slot
 	first   chan struct{} // closed once the first attempt has ended
 	failure *Failure
+	// watched are the resources whose updates are wanted; rewatch is closed and replaced when they change.
+	watched  []string
+	rewatch  chan struct{}
+	logLevel string
 }
 
 // New makes an upstream that is not started yet.
@@ -79,7 +83,7 @@ func New(cfg *config.Server, opts Options) *Upstream {
 	u := &Upstream{
 		ID: cfg.ID, cfg: cfg, opts: opts, log: opts.Log.With(zap.String("upstream", cfg.ID)), serve: opts.Serve,
 		version: opts.Version, secrets: secretValues(cfg), probing: make(chan struct{}, 1), keyed: map[string]*slot{},
-		changed: make(chan struct{}), first: make(chan struct{}),
+		changed: make(chan struct{}), rewatch: make(chan struct{}), first: make(chan struct{}),
 	}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
 	if cfg.Transport == config.TransportHTTP || cfg.Transport == config.TransportSSE {
@@ -114,8 +118,13 @@ func (u *Upstream) Start() {
 		}
 		return
 	}
-	for _, s := range u.shared {
-		u.runs.Go(func() { s.run(u.ctx) })
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for i, s := range u.shared {
+		// Connections that serve one call at a time are made when they are needed, but for the one that lists.
+		if i == 0 || u.cfg.Sharing != config.SharingCall {
+			u.startSlot(s)
+		}
 	}
 }
 
