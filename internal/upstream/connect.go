@@ -32,7 +32,7 @@ func (u *Upstream) connect(ctx context.Context, e *env) (conn, *Peer, error) {
 		c, peer, err = u.again(ctx, e, known, err)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, u.withOtherFlavour(err)
 	}
 	u.learnEra(peer.Era)
 	return c, peer, nil
@@ -154,12 +154,7 @@ func (u *Upstream) fallBackToSSE(ctx context.Context, e *env, err error) (conn, 
 	if u.cfg.Transport != config.TransportHTTP || !errors.As(err, &se) || u.speaksSSE.Load() || ctx.Err() != nil {
 		return nil, nil, false
 	}
-	switch se.code {
-	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
-	default:
-		return nil, nil, false
-	}
-	if !u.cfg.TransportGuessed {
+	if !se.maybeOtherFlavour() || !u.cfg.TransportGuessed {
 		return nil, nil, false
 	}
 	c, err := u.dialOldSSE(ctx, e)
@@ -173,4 +168,24 @@ func (u *Upstream) fallBackToSSE(ctx context.Context, e *env, err error) (conn, 
 	}
 	u.speaksSSE.Store(true)
 	return c, peer, true
+}
+
+// maybeOtherFlavour says whether a server that speaks the other one of the two HTTP transports would answer so.
+func (e *statusError) maybeOtherFlavour() bool {
+	return e.code == http.StatusBadRequest || e.code == http.StatusNotFound || e.code == http.StatusMethodNotAllowed
+}
+
+// withOtherFlavour tells, where the flavour of HTTP that the configuration names is refused, how to have the other one.
+// Nothing is tried that the configuration does not say.
+func (u *Upstream) withOtherFlavour(err error) error {
+	var se *statusError
+	var at *stageError
+	if u.cfg.TransportGuessed || !errors.As(err, &se) || !errors.As(err, &at) || !se.maybeOtherFlavour() {
+		return err
+	}
+	name, typ := "the older HTTP+SSE", config.TransportSSE
+	if u.cfg.Transport == config.TransportSSE {
+		name, typ = "streamable HTTP", config.TransportHTTP
+	}
+	return atStage(at.stage, fmt.Errorf("%w; if the server speaks %s, write \"type\": %q or leave the type out", at.err, name, typ))
 }
