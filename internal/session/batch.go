@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 
@@ -35,7 +36,10 @@ func (p *poster) batch(body []byte) {
 	}
 	parts, err := wire.SplitBatch(body, maxBatch)
 	if err != nil {
-		p.m.count.Limit(count.LimitBatch)
+		var pe *wire.ParseError
+		if errors.As(err, &pe) && pe.Reason == wire.ReasonTooManyMembers {
+			p.m.count.Limit(count.LimitBatch)
+		}
 		p.m.refuseFrame(p.w, err)
 		return
 	}
@@ -52,6 +56,9 @@ func (p *poster) batch(body []byte) {
 			p.m.answered(s, f)
 		case f.Method == "initialize":
 			failed = append(failed, proxy.Failure(f.ID.Of(f.Raw), wire.CodeInvalidRequest, "initialize must not be part of a batch", nil))
+		case f.Meta.Has(f.Raw, wire.MetaProtocolVersion):
+			// Alone it would be a request of the stateless era, whose headers must say what it says.
+			failed = append(failed, proxy.Failure(f.ID.Of(f.Raw), wire.CodeInvalidRequest, "a request of a revision without batches must be sent alone", nil))
 		default:
 			requests = append(requests, f)
 		}
