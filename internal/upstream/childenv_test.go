@@ -102,6 +102,7 @@ func TestStderrBecomesLines(t *testing.T) {
 }
 
 func TestStderrIsBounded(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	logged, kept := drained(t, r, strings.Repeat("line\n", 1000)+"the end\n")
 	if len(kept) != stderrKept || kept[stderrKept-1] != "the end" {
@@ -114,6 +115,7 @@ func TestStderrIsBounded(t *testing.T) {
 
 // No part of a secret that the configuration knows may be read in the log, wherever the line is cut.
 func TestStderrHidesSecrets(t *testing.T) {
+	t.Parallel()
 	const short, long = "hunter2-hunter2", "hunter2-hunter2-and-more-of-it-0123456789"
 	for pad := range stderrLine + 100 {
 		if pad > 60 && pad < stderrLine-100 {

@@ -26,6 +26,7 @@ func readLines(t *testing.T, r io.Reader, limit int) (out []line) {
 }
 
 func TestLineReaderAroundItsBufferAndItsBound(t *testing.T) {
+	t.Parallel()
 	const limit = 3*readBuffer + 7
 	var sizes []int
 	for _, at := range []int{0, edgeBytes, readBuffer, 2 * readBuffer, 3 * readBuffer, limit, 4 * readBuffer} {
@@ -97,6 +98,7 @@ func TestLineReaderWithASmallBound(t *testing.T) {
 }
 
 func TestLineReaderDoesNotCareForPieces(t *testing.T) {
+	t.Parallel()
 	text := "one\n" + strings.Repeat("z", readBuffer+1) + "\nthree"
 	for name, wrap := range map[string]func(io.Reader) io.Reader{"one byte": iotest.OneByteReader, "half": iotest.HalfReader, "data and error": iotest.DataErrReader} {
 		lines := readLines(t, wrap(strings.NewReader(text)), 1<<20)
@@ -157,6 +159,7 @@ func TestIDAtEdge(t *testing.T) {
 
 // The id of a line that is far too long is found at either end, wherever the buffer cuts it.
 func TestIDOfALineOverTheBound(t *testing.T) {
+	t.Parallel()
 	const limit = 2 * readBuffer
 	for cut := -30; cut <= 30; cut++ {
 		big := strings.Repeat("x", 3*readBuffer+cut)

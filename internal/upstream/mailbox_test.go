@@ -63,6 +63,7 @@ func TestMailboxKeepsTheOrder(t *testing.T) {
 }
 
 func TestMailboxOverItsBound(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	m := newMailbox(r.budget, r.count)
 	const pad = 100 << 10
