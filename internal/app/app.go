@@ -34,6 +34,19 @@ type Options struct {
 	InProcess map[string]upstream.InProcess
 	// Offline makes an App without listeners, for looking at what it would offer.
 	Offline bool
+	// Stdio makes an App without listeners that serves one conversation, with ServeStdio.
+	Stdio bool
+}
+
+// listens says whether there are listeners.
+func (o *Options) listens() bool { return !o.Offline && !o.Stdio }
+
+// listGrace is how long lists wait for upstreams that have just been started. What comes later is announced.
+func (o *Options) listGrace() time.Duration {
+	if o.Stdio { // the upstreams start with the client, whose first list is often the only one
+		return o.Config.Proxy.StartupGrace
+	}
+	return min(listGrace, o.Config.Proxy.StartupGrace)
 }
 
 // App is one whole proxy.
@@ -93,26 +106,29 @@ func (a *App) setup() error {
 	a.ups = upstream.NewSet(all, upMetrics, a.registry)
 
 	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Naming: cfg.Naming, Profiles: cfg.Profiles, Server: a.serverInfo(),
-		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: min(listGrace, cfg.StartupGrace)}, relay)
+		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace()}, relay)
 
-	a.sessions = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,
-		KeepAlive: cfg.KeepAlive, Log: a.log.Named("session"), Count: counters, Registry: a.registry, Ended: a.ups.EndUnit})
+	a.sessions, err = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,
+		KeepAlive: cfg.KeepAlive, Log: a.log.Named("session"), Count: counters, Registry: a.registry, Ended: a.ups.EndUnit,
+		Keys: a.sessionKeys(store), Memory: store})
+	if err != nil {
+		return err
+	}
 
 	reloaded := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcp_proxy_config_last_reload_successful",
 		Help: "Whether the configuration was good when it was last read."})
 	reloaded.Set(1)
 	a.registry.MustRegister(reloaded)
-	if a.opt.Offline {
+	if !a.opt.listens() {
 		return nil
 	}
 	return a.openDoor(counters)
 }
 
-// listGrace is how long lists wait for upstreams that have just been started. What comes later is announced.
 const listGrace = 2 * time.Second
 
 // openState opens the state directory. The default one may belong to another instance; then this one keeps its state in
-// memory. One that the configuration names must be free.
+// memory. One that the configuration names must be free, but for a single conversation: clients start several of those.
 func (a *App) openState() (*state.Store, error) {
 	dir := a.cfg.Proxy.StateDir
 	if a.opt.Offline {
@@ -125,11 +141,26 @@ func (a *App) openState() (*state.Store, error) {
 		}
 		return store, nil
 	}
-	if a.cfg.Proxy.StateDirGiven {
+	if a.cfg.Proxy.StateDirGiven && !a.opt.Stdio {
 		return nil, fmt.Errorf("proxy.state_dir: %w", err)
 	}
 	a.log.Warn("the state directory cannot be used; what is learnt is forgotten at the end", zap.Error(err))
 	return state.Open("")
+}
+
+// sessionKeys gives the keys that session ids are sealed with: those of the configuration, or the one that is kept.
+func (a *App) sessionKeys(store *state.Store) (keys [][]byte) {
+	for _, k := range a.cfg.Proxy.Sessions.Keys {
+		keys = append(keys, []byte(k.Reveal()))
+	}
+	if len(keys) > 0 {
+		return keys
+	}
+	key, err := store.SessionKey()
+	if err != nil {
+		a.log.Warn("sessions will be lost at the end", zap.Error(err))
+	}
+	return [][]byte{key}
 }
 
 func (a *App) serverInfo() config.ServerInfo {

@@ -33,6 +33,8 @@ const (
 	LimitMailbox   = "mailbox"
 	LimitListens   = "listens"
 	LimitSSEEvents = "sse_event"
+	LimitRevoked   = "revoked_sessions" // ended sessions that are remembered
+	LimitResume    = "resume_buffer"    // what is kept for clients that come back
 )
 
 // The repairs that are made.
@@ -69,7 +71,7 @@ func New(reg prometheus.Registerer) *Counters {
 		c.dropped.WithLabelValues(w)
 	}
 	for _, l := range []string{LimitBody, LimitFrame, LimitDepth, LimitSessions, LimitStreams, LimitInFlight, LimitBuffered, LimitPages,
-		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitListens, LimitSSEEvents} {
+		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume} {
 		c.limits.WithLabelValues(l)
 	}
 	return c

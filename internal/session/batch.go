@@ -30,6 +30,7 @@ func (p *poster) batch(body []byte) {
 	if !ok {
 		return
 	}
+	defer s.release()
 	if s.version != wire.Rev20250326 {
 		invalidRequest(p.w, http.StatusBadRequest, nil, "batches exist only in the revision 2025-03-26; this session speaks "+s.version)
 		return

@@ -42,7 +42,7 @@ const (
 // newExchange begins the response to a POST; s is nil where it belongs to no session.
 func (m *Manager) newExchange(w http.ResponseWriter, accept acceptance, s *session) *exchange {
 	x := &exchange{m: m, w: w, rc: http.NewResponseController(w), accept: accept}
-	if s != nil {
+	if s != nil && !s.alone() {
 		x.unread, x.questions = s.unread, &s.questions
 	}
 	if accept.stream {

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -21,16 +20,33 @@ func (p *poster) initialize(f *wire.Frame) {
 		refuse(p.w, http.StatusOK, proxy.Failure(id, wire.CodeInvalidParams, "initialize: params.protocolVersion must be a string", nil))
 		return
 	}
-	s := newSession(p.view, p.principal, negotiate(asked), proxy.ParseCaps(f.Body.Get(f.Raw, "capabilities").Of(f.Raw)))
-	if !p.m.admit(s) {
-		p.w.Header().Set("Retry-After", "60")
-		refuse(p.w, http.StatusServiceUnavailable, proxy.Failure(id, wire.CodeInternal, "too many sessions are in use (limits.max_sessions)", nil))
-		return
+	version := negotiate(asked)
+	if p.m.stateful() {
+		s, err := p.m.openSession(p.view, p.principal, version, proxy.ParseCaps(f.Body.Get(f.Raw, "capabilities").Of(f.Raw)))
+		if err != nil {
+			p.manySessions(id)
+			return
+		}
+		defer s.release()
+		p.w.Header()[headerSession] = []string{s.id}
 	}
-	a := proxy.Result(id, p.m.initializeResult(s.version, s.view))
-	p.w.Header()[headerSession] = []string{s.id}
+	a := proxy.Result(id, p.m.initializeResult(version, p.view))
 	x := p.m.newExchange(p.w, p.accept, nil)
 	x.finish(&a, http.StatusOK)
+}
+
+// openSession makes a session and holds it.
+func (m *Manager) openSession(view, principal, version string, caps proxy.Caps) (*session, error) {
+	now := time.Now()
+	c := claims{version: version, caps: caps, issued: now, expires: now.Add(m.opt.Sessions.MaxAge), unique: newUnique()}
+	s, _, err := m.admit(newSession(m.seal.seal(c, view, principal), view, principal, c))
+	return s, err
+}
+
+// manySessions refuses a request for whose session there is no room.
+func (p *poster) manySessions(id []byte) {
+	p.w.Header().Set("Retry-After", "60")
+	refuse(p.w, http.StatusServiceUnavailable, proxy.Failure(id, wire.CodeInternal, errManySessions.Error(), nil))
 }
 
 // negotiate gives the revision to speak: the client's, or the newest with a handshake where we do not know it. It is
@@ -51,38 +67,4 @@ func (m *Manager) initializeResult(version, view string) []byte {
 		b = wire.AppendString(append(b, `,"instructions":`...), text)
 	}
 	return append(b, '}')
-}
-
-// admit keeps a new session. Over the bound the session that has been idle for longest makes room.
-func (m *Manager) admit(s *session) bool {
-	m.mu.Lock()
-	var out *session
-	if len(m.sessions) >= m.opt.Limits.MaxSessions {
-		m.count.Limit(count.LimitSessions)
-		if out = m.idlest(); out == nil {
-			m.mu.Unlock()
-			return false
-		}
-		delete(m.sessions, out.id)
-	}
-	m.sessions[s.id] = s
-	m.mu.Unlock()
-	if out != nil {
-		out.close()
-		m.opt.Ended(out.unit)
-	}
-	return true
-}
-
-// idlest finds the session that has been without any use for longest. m.mu is held.
-func (m *Manager) idlest() (out *session) {
-	var since time.Time
-	for _, s := range m.sessions {
-		s.mu.Lock()
-		if s.idle() && (out == nil || s.lastUse.Before(since)) {
-			out, since = s, s.lastUse
-		}
-		s.mu.Unlock()
-	}
-	return out
 }

@@ -27,7 +27,11 @@ type Options struct {
 	Log       *zap.Logger
 	Count     *count.Counters
 	Registry  prometheus.Registerer
-	// Ended is told the unit of a session that is over.
+	// Keys seal the ids of sessions: the first makes them, all open them. Without any, no other process knows ours.
+	Keys [][]byte
+	// Memory keeps which sessions were ended over a restart; nil keeps nothing.
+	Memory Memory
+	// Ended is told the unit of a session whose live state is dropped. The unit may come back: the session may not be over.
 	Ended func(unit string)
 }
 
@@ -51,8 +55,13 @@ type Manager struct {
 	streams  atomic.Int64
 	open     [streamKinds]atomic.Int64
 
+	seal    *sealer
+	revoked *revoked
+	metrics *metrics
+
 	mu       sync.Mutex
 	sessions map[string]*session
+	leaving  map[string]chan struct{} // by id, until upstreams have been told that the session's state is dropped
 	listens  map[*listen]struct{}
 
 	runs sync.WaitGroup
@@ -60,22 +69,28 @@ type Manager struct {
 }
 
 // New makes a manager that keeps no time yet.
-func New(o Options) *Manager {
+func New(o Options) (*Manager, error) {
+	seal, err := newSealer(o.Keys)
+	if err != nil {
+		return nil, err
+	}
 	m := &Manager{opt: o, proxy: o.Proxy, log: o.Log, count: o.Count, limits: wire.Limits{MaxDepth: o.Limits.MaxDepth},
-		drained: make(chan struct{}), sessions: map[string]*session{}, listens: map[*listen]struct{}{}, stop: func() {}}
+		drained: make(chan struct{}), seal: seal, revoked: newRevoked(o.Memory, o.Count, o.Log), metrics: newMetrics(o.Registry),
+		sessions: map[string]*session{}, leaving: map[string]chan struct{}{}, listens: map[*listen]struct{}{}, stop: func() {}}
 	if m.opt.Ended == nil {
 		m.opt.Ended = func(string) {}
 	}
 	m.base, m.cancel = context.WithCancelCause(context.Background())
 	o.Registry.MustRegister(collector{m})
 	o.Proxy.OnChange(m.changed)
-	return m
+	return m, nil
 }
 
-// Start begins to end what is over: sessions that are idle or too old.
+// Start begins to drop what is over: the state of sessions that are idle or too old.
 func (m *Manager) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop = cancel
+	m.runs.Go(func() { m.revoked.run(ctx) })
 	m.runs.Go(func() {
 		t := time.NewTicker(min(m.opt.Sessions.IdleTimeout/4+time.Second, time.Minute))
 		defer t.Stop()
@@ -131,33 +146,6 @@ func (m *Manager) begin() bool {
 	}
 	m.calls.Add(1)
 	return true
-}
-
-// sweep ends sessions that are idle or too old.
-func (m *Manager) sweep(now time.Time) {
-	m.mu.Lock()
-	var over []*session
-	for _, s := range m.sessions {
-		if s.over(now, m.opt.Sessions) {
-			over = append(over, s)
-		}
-	}
-	m.mu.Unlock()
-	for _, s := range over {
-		m.end(s)
-	}
-}
-
-// end takes a session away, with all that runs in it.
-func (m *Manager) end(s *session) {
-	m.mu.Lock()
-	known := m.sessions[s.id] == s
-	delete(m.sessions, s.id)
-	m.mu.Unlock()
-	if known {
-		s.close()
-		m.opt.Ended(s.unit)
-	}
 }
 
 // changed tells everybody whose view has changed.

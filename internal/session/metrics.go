@@ -34,3 +34,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(streamsDesc, prometheus.GaugeValue, float64(c.m.open[k].Load()), word)
 	}
 }
+
+// metrics are the counters of this room.
+type metrics struct {
+	revived prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		revived: prometheus.NewCounter(prometheus.CounterOpts{Name: "mcp_proxy_sessions_revived_total",
+			Help: "Sessions that came to life again: after a restart, after their idle time, or because others had needed the room."}),
+	}
+	reg.MustRegister(m.revived)
+	return m
+}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -35,6 +36,7 @@ func (p *poster) one(f *wire.Frame) {
 	if !ok {
 		return
 	}
+	defer s.release()
 	switch f.Kind {
 	case wire.KindRequest:
 		p.legacyRequest(s, f)
@@ -47,23 +49,29 @@ func (p *poster) one(f *wire.Frame) {
 	}
 }
 
-// session finds the session of a legacy request, or refuses it.
+// session finds the session of a legacy request, or refuses it. Whoever gets one releases it.
 func (p *poster) session(id []byte) (*session, bool) {
+	if !versionHeaderOK(p.r.Header) {
+		invalidRequest(p.w, http.StatusBadRequest, id, "the header MCP-Protocol-Version names no revision that this server speaks")
+		return nil, false
+	}
+	if !p.m.stateful() {
+		return p.standsAlone(), true
+	}
 	name := p.r.Header.Get(headerSession)
 	if name == "" {
 		invalidRequest(p.w, http.StatusBadRequest, id, "the header Mcp-Session-Id is missing; send initialize first and repeat the id that it brings")
 		return nil, false
 	}
-	s := p.m.find(name, p.view, p.principal)
-	if s == nil {
+	s, err := p.m.hold(name, p.view, p.principal)
+	switch {
+	case errors.Is(err, errManySessions):
+		p.manySessions(id)
+		return nil, false
+	case err != nil:
 		sessionNotFound(p.w, id)
 		return nil, false
 	}
-	if !versionHeaderOK(p.r.Header) {
-		invalidRequest(p.w, http.StatusBadRequest, id, "the header MCP-Protocol-Version names no revision that this server speaks")
-		return nil, false
-	}
-	s.touch()
 	return s, true
 }
 

@@ -122,36 +122,25 @@ func (m *Manager) parseFailure(err error) proxy.Answer {
 // getOrDelete serves what only a legacy session has: its standing stream and its end.
 func (m *Manager) getOrDelete(w http.ResponseWriter, r *http.Request, view, principal string) {
 	id := r.Header.Get(headerSession)
-	if id == "" || wire.LooksModern(r.Header.Get(headerVersion)) {
+	if id == "" || !m.stateful() || wire.LooksModern(r.Header.Get(headerVersion)) {
 		methodNotAllowed(w)
 		return
 	}
-	s := m.find(id, view, principal)
-	if s == nil {
-		sessionNotFound(w, nil)
-		return
-	}
-	if !versionHeaderOK(r.Header) {
-		invalidRequest(w, http.StatusBadRequest, nil, "the header MCP-Protocol-Version names no revision that this server speaks")
-		return
-	}
 	if r.Method == http.MethodDelete {
-		m.end(s)
+		if m.end(id, view, principal) != nil {
+			sessionNotFound(w, nil)
+			return
+		}
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	m.stand(w, r, s)
-}
-
-// find gives the live session of that id, if it is this principal's and of this endpoint.
-func (m *Manager) find(id, view, principal string) *session {
-	m.mu.Lock()
-	s := m.sessions[id]
-	m.mu.Unlock()
-	if s == nil || s.principal != principal || s.view != view {
-		return nil
+	p := &poster{m: m, w: w, r: r, view: view, principal: principal, accept: accepted(r.Header)}
+	s, ok := p.session(nil)
+	if !ok {
+		return
 	}
-	return s
+	defer s.release()
+	m.stand(w, r, s)
 }
 
 func sessionNotFound(w http.ResponseWriter, id []byte) {

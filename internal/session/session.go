@@ -8,19 +8,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// session is one legacy conversation over HTTP.
+// session is the live state of one legacy conversation over HTTP. What must outlive it stands in its id.
 type session struct {
-	id        string
+	id        string // empty for a request that stands alone
 	unit      string // what upstreams that are not shared know it by; never the id
 	view      string
 	principal string
 	version   string // negotiated
-	born      time.Time
+	unique    uniqueID
+	expires   time.Time
 	caller    *proxy.Caller
 	unread    *news
 	questions questions
@@ -28,15 +28,16 @@ type session struct {
 
 	mu       sync.Mutex
 	lastUse  time.Time
+	users    int // HTTP requests under way
 	inflight map[string][]*running
 	streams  []*standing // the newest is the last
 	closed   bool
 }
 
-func newSession(view, principal, version string, caps proxy.Caps) *session {
-	s := &session{id: randomText(), unit: "session/" + randomText(), view: view, principal: principal, version: version,
-		born: time.Now(), lastUse: time.Now(), unread: newNews(), ended: make(chan struct{}), inflight: map[string][]*running{}}
-	s.caller = &proxy.Caller{Era: wire.Legacy, Version: version, View: view, Principal: principal, Unit: s.unit, Caps: caps}
+func newSession(id, view, principal string, c claims) *session {
+	s := &session{id: id, unit: c.unique.unit(), view: view, principal: principal, version: c.version, unique: c.unique, expires: c.expires,
+		lastUse: time.Now(), unread: newNews(), ended: make(chan struct{}), inflight: map[string][]*running{}}
+	s.caller = &proxy.Caller{Era: wire.Legacy, Version: c.version, View: view, Principal: principal, Unit: s.unit, Caps: c.caps}
 	return s
 }
 
@@ -46,25 +47,28 @@ func randomText() string {
 	return hex.EncodeToString(b)
 }
 
-// touch notes that the session is used.
-func (s *session) touch() {
+// hold notes an HTTP request of the session: as long as it lasts, the session is not idle.
+func (s *session) hold() {
 	s.mu.Lock()
+	s.users++
+	s.lastUse = time.Now()
+	s.mu.Unlock()
+}
+
+// release notes the end of an HTTP request.
+func (s *session) release() {
+	s.mu.Lock()
+	s.users--
 	s.lastUse = time.Now()
 	s.mu.Unlock()
 }
 
 // over says whether the session has been idle for too long or is too old.
-func (s *session) over(now time.Time, c config.Sessions) bool {
+func (s *session) over(now time.Time, idleTimeout time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.born) > c.MaxAge {
-		return true
-	}
-	return s.idle() && now.Sub(s.lastUse) > c.IdleTimeout
+	return !now.Before(s.expires) || s.users == 0 && now.Sub(s.lastUse) > idleTimeout
 }
-
-// idle says whether nothing of the session is under way. s.mu is held.
-func (s *session) idle() bool { return len(s.inflight) == 0 && len(s.streams) == 0 }
 
 // running is one request under way.
 type running struct{ cancel context.CancelCauseFunc }
@@ -74,7 +78,6 @@ func (s *session) enter(id string, cancel context.CancelCauseFunc) *running {
 	r := &running{cancel}
 	s.mu.Lock()
 	s.inflight[id] = append(s.inflight[id], r)
-	s.lastUse = time.Now()
 	closed := s.closed
 	s.mu.Unlock()
 	if closed {
@@ -87,7 +90,6 @@ func (s *session) enter(id string, cancel context.CancelCauseFunc) *running {
 func (s *session) leave(id string, r *running) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastUse = time.Now()
 	rest := slices.DeleteFunc(s.inflight[id], func(o *running) bool { return o == r })
 	if len(rest) == 0 {
 		delete(s.inflight, id)
@@ -164,5 +166,4 @@ func (s *session) detach(st *standing) {
 	if n := len(s.streams); n > 0 {
 		s.streams[n-1].promote()
 	}
-	s.lastUse = time.Now()
 }
