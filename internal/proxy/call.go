@@ -91,6 +91,10 @@ func (c *call) follow(lease *upstream.Lease, x upstream.Exchange) (Answer, Outco
 			return c.result(f)
 		case wire.KindError:
 			c.answered = true
+			if c.method == "completion/complete" && isMethodNotFound(f) {
+				// Whoever offers something to complete need not know how.
+				return Result(c.rawID(), c.p.eraResult([]byte(`{"completion":{"values":[],"total":0,"hasMore":false}}`), c.req.Caller.Era)), OK
+			}
 			return c.errorAnswer(f), RPCError
 		}
 	}
@@ -110,7 +114,7 @@ func (c *call) notified(f *wire.Frame) {
 		c.req.Sink.Notify(p.Append(nil))
 	case "notifications/message":
 		c.idle.Reset(c.idleFor)
-		if c.req.Caller.LogLevel == "" {
+		if !passesLevel(f, c.req.Caller.LogLevel) {
 			c.p.count.Drop(count.DropLog)
 			return
 		}
@@ -123,6 +127,10 @@ func (c *call) notified(f *wire.Frame) {
 				c.p.catalog.Changed(c.item.Upstream)
 				return
 			}
+		}
+		if f.Method == "notifications/resources/updated" {
+			c.p.catalog.Notification(c.item.Upstream, f)
+			return
 		}
 		c.req.Sink.Notify(f.Raw)
 	}

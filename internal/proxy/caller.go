@@ -19,7 +19,7 @@ type Caller struct {
 	Unit string
 	// Caps is what the client can be asked for.
 	Caps Caps
-	// LogLevel is what the client asked for in this request (modern); empty for no log messages.
+	// LogLevel is the least level that the client asked for, in this request or for its session; empty for no log messages.
 	LogLevel string
 }
 
@@ -28,6 +28,10 @@ type Request struct {
 	Caller *Caller
 	Frame  *wire.Frame
 	Sink   Sink
+	// Subscriptions are those of a legacy client; nil where it has none.
+	Subscriptions *Subscriptions
+	// SetLogLevel keeps the level that a legacy client sets; nil where there is nothing to keep it in.
+	SetLogLevel func(level string)
 	// Param gives the value of a Mcp-Param header, decoded, and whether it is there and well-formed; nil where the
 	// transport has no headers.
 	Param func(name string) (value string, ok bool)

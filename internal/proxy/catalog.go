@@ -30,6 +30,7 @@ type catalog struct {
 	count      *count.Counters
 	merge      func(map[string]*listing) *snapshot
 	onChange   func(view string, changed [kinds]bool)
+	onUpdate   func(u *upstream.Upstream, uri string)
 	snap       atomic.Pointer[snapshot]
 	refreshers map[string]*refresher
 	ups        []*upstream.Upstream
@@ -51,7 +52,7 @@ type refresher struct {
 
 func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
 	cat := &catalog{log: log, count: c, ups: ups, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
-		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}}
+		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {}}
 	for _, u := range ups {
 		cat.refreshers[u.ID] = &refresher{u: u, kick: make(chan struct{}, 1)}
 	}
@@ -69,6 +70,16 @@ func (c *catalog) Notification(u *upstream.Upstream, f *wire.Frame) {
 			c.Changed(u)
 			return
 		}
+	}
+	switch f.Method {
+	case "notifications/resources/updated":
+		if uri, ok := wire.DecodeString(f.Body.Get(f.Raw, "uri").Of(f.Raw)); ok {
+			c.onUpdate(u, uri)
+			return
+		}
+	case "notifications/message":
+		c.strayLog(u, f)
+		return
 	}
 	c.count.Drop(count.DropNotification)
 }

@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -75,6 +74,12 @@ func (c *call) routed() (kind Kind, key wire.Span, ok bool) {
 		return Prompt, f.Body.Get(f.Raw, "name"), true
 	case "resources/read":
 		return Resource, f.Body.Get(f.Raw, "uri"), true
+	case "completion/complete":
+		ref, _ := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "ref"))
+		if string(ref.Get(f.Raw, "type").Of(f.Raw)) == `"ref/resource"` {
+			return Template, ref.Get(f.Raw, "uri"), true
+		}
+		return Prompt, ref.Get(f.Raw, "name"), true
 	}
 	return 0, wire.Span{}, false
 }
@@ -99,11 +104,7 @@ func (c *call) route(kind Kind, key wire.Span) (*Item, Answer) {
 		it = c.lookup(kind, name)
 	}
 	if it == nil {
-		code := wire.CodeInvalidParams
-		if kind == Resource && c.req.Caller.Era == wire.Legacy {
-			code = wire.CodeResourceNotFound
-		}
-		return nil, Failure(c.rawID(), code, "unknown "+kind.String()+": "+name, nil)
+		return nil, c.unknown(kind, name)
 	}
 	return it, Answer{}
 }
@@ -126,16 +127,33 @@ func (p *Proxy) view(c *Caller) *view {
 
 var emptyView = func() *view {
 	v := newView(selection{})
-	v.seal(nil)
+	v.seal(func(*view, Kind) []byte { return modernTail(0, []byte(`{"name":"mcp-proxy","version":"1"}`)) })
 	return v
 }()
 
 func (c *call) lookup(kind Kind, name string) *Item {
-	v := c.p.view(c.req.Caller)
-	if it := v.find(kind, name); it != nil || kind != Resource {
-		return it
+	switch kind {
+	case Resource:
+		return c.p.resolveURI(c.req.Caller, name)
+	case Template:
+		if it := c.p.view(c.req.Caller).find(Template, name); it != nil {
+			return it
+		}
+		return c.p.resolveURI(c.req.Caller, name) // some clients complete on a URI
 	}
-	return v.match(name)
+	return c.p.view(c.req.Caller).find(kind, name)
+}
+
+// unknown is the answer for what is hidden or was never there.
+func (c *call) unknown(kind Kind, name string) Answer {
+	text := "unknown " + kind.String() + ": " + name
+	switch {
+	case kind != Resource:
+		return Failure(c.rawID(), wire.CodeInvalidParams, text, nil)
+	case c.req.Caller.Era == wire.Legacy:
+		return Failure(c.rawID(), wire.CodeResourceNotFound, text, resourceData(name))
+	}
+	return Failure(c.rawID(), wire.CodeInvalidParams, text, resourceData(name))
 }
 
 // answerLocally runs a tool of our own.
@@ -173,65 +191,41 @@ func (c *call) own() (Answer, Outcome) {
 	case m == "ping" && caller.Era == wire.Legacy:
 		return Result(c.rawID(), []byte("{}")), OK
 	case m == "server/discover" && caller.Era == wire.Modern:
+		c.p.settle(c.ctx)
 		return Result(c.rawID(), c.p.discover(caller)), OK
+	case m == "logging/setLevel" && caller.Era == wire.Legacy:
+		return c.setLevel()
+	case (m == "resources/subscribe" || m == "resources/unsubscribe") && caller.Era == wire.Legacy && c.req.Subscriptions != nil:
+		return c.subscription()
 	}
 	return Failure(c.rawID(), wire.CodeMethodNotFound, "method not found: "+m, nil), Invalid
 }
 
-// list serves a list from the snapshot. There is one page.
+// list serves a list from the snapshot; nearly always it is one page, which is there already.
 func (c *call) list(k Kind) (Answer, Outcome) {
-	f := c.req.Frame
-	if f.Body.Get(f.Raw, "cursor").Ok() {
-		return Failure(c.rawID(), wire.CodeInvalidParams, f.Method+": params.cursor is not one that this server has given", nil), Invalid
-	}
+	f, caller := c.req.Frame, c.req.Caller
 	c.p.settle(c.ctx)
-	return Result(c.rawID(), c.p.view(c.req.Caller).lists[k][classOf(c.req.Caller.Era)]), OK
-}
-
-// discover is the answer to server/discover (2026-07-28, server/discover).
-func (p *Proxy) discover(caller *Caller) []byte {
-	b := []byte(`{"resultType":"complete","supportedVersions":[`)
-	for i, v := range wire.Revisions() {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = wire.AppendString(b, v)
-	}
-	b = append(append(b, `],"capabilities":`...), p.Capabilities(caller.View)...)
-	if text := p.Instructions(caller.View); text != "" {
-		b = wire.AppendString(append(b, `,"instructions":`...), text)
-	}
-	b = append(b, `,"ttlMs":60000,"cacheScope":"private","_meta":{"`+wire.MetaServerInfo+`":`...)
-	return append(append(b, p.serverInfo...), "}}"...)
-}
-
-// Capabilities are what the proxy declares towards a client of this view. They are the same whoever is up: a legacy
-// client hears them only once.
-func (p *Proxy) Capabilities(viewKey string) string {
-	const whole = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`
-	for _, u := range p.ups.All() {
-		if viewKey == ServerView(u.ID) {
-			return capabilitiesOf(u.Peer(), whole)
+	snap, offset := c.p.catalog.snap.Load(), 0
+	if cursor := f.Body.Get(f.Raw, "cursor"); cursor.Ok() {
+		text, _ := wire.DecodeString(cursor.Of(f.Raw))
+		var ok bool
+		if snap, offset, ok = c.p.pages.open(text, caller, k); !ok {
+			return Failure(c.rawID(), wire.CodeInvalidParams, f.Method+": params.cursor is none that is valid now; list from the beginning", nil), Invalid
 		}
 	}
-	return whole
-}
-
-// capabilitiesOf are those of one upstream, as far as they are relayed.
-func capabilitiesOf(peer *upstream.Peer, whole string) string {
-	if peer == nil {
-		return whole
+	v := snap.views[caller.View]
+	if v == nil {
+		v = emptyView
 	}
-	out := ""
-	for _, name := range []string{"tools", "prompts", "resources"} {
-		if peer.Has(name) {
-			out += `,"` + name + `":{"listChanged":true}`
-		}
+	if offset == 0 && len(v.items[k]) <= pageItems {
+		return Result(c.rawID(), v.lists[k][classOf(caller.Era)]), OK
 	}
-	if out == "" {
-		return "{}"
+	next := ""
+	end := min(offset+pageItems, len(v.items[k]))
+	if end < len(v.items[k]) {
+		next = c.p.pages.cursor(caller, k, c.p.pages.keep(snap), end)
 	}
-	return "{" + out[1:] + "}"
+	return Result(c.rawID(), renderList(k, classOf(caller.Era), v.items[k][min(offset, end):end], v.tails[k], next)), OK
 }
 
 func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

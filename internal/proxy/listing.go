@@ -21,7 +21,9 @@ const (
 // listing is what one upstream offers, as it was last heard. It is immutable.
 type listing struct {
 	offers [kinds][]*offer
-	peer   *upstream.Peer
+	// ttl is for how long each list is fresh, in milliseconds; a legacy server promises nothing.
+	ttl  [kinds]int64
+	peer *upstream.Peer
 	// partial says why a list is not whole; nil where all are.
 	partial error
 }
@@ -42,7 +44,8 @@ func (l *lister) fetch(ctx context.Context, before *listing) *listing {
 		if !out.peer.Has(kindInfo[k].capability) {
 			continue
 		}
-		offers, err := l.all(ctx, k)
+		offers, ttl, err := l.all(ctx, k)
+		out.ttl[k] = ttl
 		if err != nil {
 			out.partial = errors.Join(out.partial, fmt.Errorf("%s: %w", kindInfo[k].method, err))
 			if before != nil && len(before.offers[k]) > len(offers) {
@@ -56,33 +59,36 @@ func (l *lister) fetch(ctx context.Context, before *listing) *listing {
 
 // all follows the cursors of one list to its end. A cursor that comes again ends it: some servers never move on. What
 // came before a failure is kept.
-func (l *lister) all(ctx context.Context, k Kind) (out []*offer, err error) {
+func (l *lister) all(ctx context.Context, k Kind) (out []*offer, ttl int64, err error) {
 	seen := map[string]bool{}
 	names := map[string]bool{}
 	cursor := []byte(nil)
 	for page := 0; ; page++ {
 		f, err := l.page(ctx, k, cursor)
 		if err != nil {
-			return out, err
+			return out, 0, err
 		}
 		if f.Kind == wire.KindError {
 			if isMethodNotFound(f) {
-				return out, nil
+				return out, 0, nil
 			}
-			return out, fmt.Errorf("the server answers %s", f.Error.Of(f.Raw))
+			return out, 0, fmt.Errorf("the server answers %s", f.Error.Of(f.Raw))
 		}
 		out = l.collect(k, f, out, names)
+		if fresh, _ := strconv.ParseInt(string(f.Body.Get(f.Raw, "ttlMs").Of(f.Raw)), 10, 64); page == 0 || fresh < ttl {
+			ttl = max(fresh, 0)
+		}
 		next := f.Body.Get(f.Raw, "nextCursor").Of(f.Raw)
 		switch {
 		case len(next) <= 2 || next[0] != '"': // absent, null or empty
-			return out, nil
+			return out, ttl, nil
 		case seen[string(next)]:
 			l.log.Warn("a list does not move on; what was unique of it is kept", zap.String("list", kindInfo[k].method))
 			l.count.Limit(count.LimitPages)
-			return out, nil
+			return out, ttl, nil
 		case page >= maxPages || len(out) > maxItems:
 			l.count.Limit(count.LimitItems)
-			return out, fmt.Errorf("more than %d pages or %d items", maxPages, maxItems)
+			return out, 0, fmt.Errorf("more than %d pages or %d items", maxPages, maxItems)
 		}
 		cursor = next
 		seen[string(next)] = true

@@ -17,7 +17,8 @@ type merger struct {
 	naming     config.Naming
 	selections []selection
 	log        *zap.Logger
-	tail       []byte // of modern lists
+	tail       func(v *view, k Kind) []byte // of modern lists
+	uris       map[string]string            // of the upstream at hand, that are exposed in the qualified form
 	report     []NameReport
 }
 
@@ -28,6 +29,7 @@ func (m *merger) build() *snapshot {
 		v := newView(sel)
 		for _, u := range m.ups {
 			if sel.takes(u) {
+				v.ups = append(v.ups, u)
 				m.fill(v, sel, u, named[u.ID])
 			}
 		}
@@ -58,7 +60,7 @@ func (m *merger) wireItems(u *upstream.Upstream) []*Item {
 	var out []*Item
 	m.offered(u, func(o *offer) {
 		it := &Item{Kind: o.kind, Name: o.wire, Wire: o.wire, Upstream: u, offer: o}
-		it.render(true)
+		it.render(true, nil)
 		out = append(out, it)
 	})
 	return out
@@ -70,7 +72,8 @@ func (m *merger) offered(u *upstream.Upstream, f func(*offer)) {
 	if l == nil {
 		return
 	}
-	for k := range kinds {
+	// Resources first: tools may point at them.
+	for _, k := range []Kind{Resource, Template, Tool, Prompt} {
 		for _, o := range l.offers[k] {
 			if k != Tool || allows(u.Config().ToolPolicy, o.wire) {
 				f(o)
@@ -88,6 +91,7 @@ func (m *merger) named() map[string][]*Item {
 	}
 	out := map[string][]*Item{}
 	for _, u := range m.ups {
+		m.uris = map[string]string{}
 		m.offered(u, func(o *offer) {
 			if o.withheld != "" {
 				m.reported(&Item{Kind: o.kind, Wire: o.wire, Upstream: u, Why: "withheld: " + o.withheld})
@@ -114,13 +118,15 @@ func (m *merger) named() map[string][]*Item {
 func (m *merger) settle(it *Item, taken map[string]*Item, accept func(*Item)) {
 	if first := taken[it.Name]; first != nil {
 		if it.Kind >= Resource {
-			return // the first owner of a URI keeps it
-		}
-		if m.naming.OnConflict != config.ConflictSuffix {
+			// The first owner of a URI keeps it; this one is qualified.
+			it.Name, it.Why = uriPrefix(it.Upstream.ID)+it.Wire, whyConflict
+			m.uris[it.Wire] = it.Name
+		} else if m.naming.OnConflict != config.ConflictSuffix {
 			m.refuse(it, first)
 			return
+		} else {
+			it.Name, it.Why = m.namer.suffixed(it.Upstream.Config(), it.Wire, it.Name), whyConflict
 		}
-		it.Name, it.Why = m.namer.suffixed(it.Upstream.Config(), it.Wire, it.Name), whyConflict
 		if taken[it.Name] != nil {
 			m.refuse(it, taken[it.Name])
 			return
@@ -128,7 +134,7 @@ func (m *merger) settle(it *Item, taken map[string]*Item, accept func(*Item)) {
 	}
 	taken[it.Name] = it
 	if it.local == nil {
-		it.render(false)
+		it.render(false, m.uris)
 	}
 	m.reported(it)
 	accept(it)

@@ -45,6 +45,12 @@ type Proxy struct {
 	names   *namer
 	grace   time.Duration
 
+	links      *links
+	pages      *pages
+	levels     levels
+	watching   watching
+	background sync.WaitGroup // what is told upstreams off everybody's path
+
 	requestPrefix string
 	requests      atomic.Uint64
 	serverInfo    []byte
@@ -64,11 +70,14 @@ func New(o Options, relay *Relay) *Proxy {
 	p := &Proxy{ups: o.Upstreams, server: o.Server, log: o.Log, count: o.Count, grace: o.ListGrace,
 		metrics: NewMetrics(o.Registry, ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
 	p.serverInfo = serverInfo(o.Server)
+	p.links, p.pages = newLinks(), newPages()
+	p.watching.subs = map[watchKey]map[*Subscriptions]string{}
+	p.catalog.onUpdate = p.updated
 	p.requestPrefix = randomPrefix()
 	selections := selectionsOf(o.Profiles, ids)
 	p.names = newNamer(o.Naming, servers)
 	p.catalog.merge = func(l map[string]*listing) *snapshot {
-		m := &merger{ups: o.Upstreams.All(), listings: l, namer: p.names, naming: o.Naming, selections: selections, log: o.Log, tail: modernTail(p.serverInfo)}
+		m := &merger{ups: o.Upstreams.All(), listings: l, namer: p.names, naming: o.Naming, selections: selections, log: o.Log, tail: p.tail}
 		return m.build()
 	}
 	p.catalog.snap.Store(p.catalog.merge(nil))
@@ -116,8 +125,11 @@ func (p *Proxy) OnChange(f func(view string, changed Changes)) {
 	}
 }
 
-// Changes tells which lists of a view have changed.
-type Changes struct{ Tools, Prompts, Resources bool }
+// Changes tells which lists of a view have changed, and which resources that a client watches.
+type Changes struct {
+	Tools, Prompts, Resources bool
+	Updated                   []string // URIs as the client knows them
+}
 
 // Start begins to keep the catalog.
 func (p *Proxy) Start() {
@@ -136,6 +148,7 @@ func (p *Proxy) Start() {
 func (p *Proxy) Stop() {
 	p.cancel()
 	p.runs.Wait()
+	p.background.Wait()
 }
 
 // Settled is closed once every upstream has been listed or has failed for the first time, or the grace is over.
@@ -204,20 +217,4 @@ func serverInfo(s config.ServerInfo) []byte {
 		b = wire.AppendString(append(b, `,"title":`...), s.Title)
 	}
 	return append(b, '}')
-}
-
-// ServerInfo is the raw object of what we call ourselves.
-func (p *Proxy) ServerInfo() []byte { return p.serverInfo }
-
-// Instructions are the text for a client of this view.
-func (p *Proxy) Instructions(viewKey string) string {
-	for _, u := range p.ups.All() {
-		if viewKey == ServerView(u.ID) {
-			if peer := u.Peer(); peer != nil {
-				return peer.Instructions
-			}
-			return ""
-		}
-	}
-	return p.server.Instructions
 }

@@ -37,20 +37,19 @@ func (c *call) outgoing() *upstream.Outgoing {
 	if c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern {
 		p.Remove(&f.Body, "task")
 	}
-	out := &upstream.Outgoing{ID: c.upID, Method: f.Method, Name: c.wireKey(), Frame: p.Append(make([]byte, 0, p.Len()+1))}
+	out := &upstream.Outgoing{ID: c.upID, Method: f.Method, Name: c.mirrored(), Frame: p.Append(make([]byte, 0, p.Len()+1))}
 	if c.peer.Era == wire.Modern && len(it.offer.params) > 0 {
 		out.Params = headersFor(it.offer.params, f.Body.Get(f.Raw, "arguments").Of(f.Raw))
 	}
 	return out
 }
 
-// wireKey is what the request is about in the upstream's words.
-func (c *call) wireKey() string {
-	if c.item.Kind != Template {
-		return c.item.Wire
+// mirrored is what modern HTTP repeats in the header Mcp-Name, for the methods that have it.
+func (c *call) mirrored() string {
+	if c.method == "completion/complete" {
+		return ""
 	}
-	uri, _ := wire.DecodeString(c.key.Of(c.req.Frame.Raw))
-	return uri
+	return c.item.Wire
 }
 
 // rewriteMeta changes _meta: the progress token becomes ours, the modern keys come or go with the era, and what the
@@ -73,7 +72,10 @@ func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 		}
 	case c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern:
 		add = append(add, member{wire.MetaProtocolVersion, wire.AppendString(nil, c.peer.Version)},
-			member{wire.MetaClientInfo, []byte(clientInfo)}, member{wire.MetaClientCapabilities, []byte("{}")})
+			member{wire.MetaClientInfo, []byte(clientInfo)}, member{wire.MetaClientCapabilities, c.req.Caller.Caps.modern()})
+		if c.req.Caller.LogLevel != "" {
+			add = append(add, member{wire.MetaLogLevel, wire.AppendString(nil, c.req.Caller.LogLevel)})
+		}
 		for _, k := range modernKeys {
 			p.Remove(&f.Meta, k)
 		}
@@ -121,12 +123,13 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 		outcome = ToolError
 	}
 	down, up := c.req.Caller.Era, c.peer.Era
-	if down == up {
+	var p wire.Patch
+	p.Reset(f.Raw)
+	c.exposeURIs(&p, f)
+	if down == up && p.Empty() {
 		// Only the id differs: what stands before and behind it goes out as it came.
 		return Answer{parts: [3][]byte{f.Raw[:f.ID.Start], c.rawID(), f.Raw[f.ID.End:]}, frame: f}, outcome
 	}
-	var p wire.Patch
-	p.Reset(f.Raw)
 	p.Replace(f.ID, c.rawID())
 	switch {
 	case down == wire.Modern && up == wire.Legacy:

@@ -3,6 +3,7 @@ package proxy
 import (
 	"hash/maphash"
 	"slices"
+	"strconv"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
@@ -42,8 +43,13 @@ type view struct {
 	key   string
 	items [kinds][]*Item
 	index [kinds]map[string]*Item
-	// lists are the results of the list methods, rendered.
+	ups   []*upstream.Upstream // that it takes from
+	// templates are those of the view, the most specific first.
+	templates []compiled
+	// lists are the results of the list methods, rendered, where they are one page.
 	lists [kinds][classes][]byte
+	// tails are what modern lists carry beside the items.
+	tails [kinds][]byte
 	// sums tell whether two views offer the same, whatever the order.
 	sums [kinds]uint64
 }
@@ -77,17 +83,29 @@ func (v *view) add(it *Item) bool {
 	return true
 }
 
-// seal renders the lists; tail is what modern ones carry beside the items.
-func (v *view) seal(tail []byte) {
+// seal renders the lists; tail makes what modern ones carry beside the items.
+func (v *view) seal(tail func(v *view, k Kind) []byte) {
+	for _, it := range v.items[Template] {
+		if c, ok := compileTemplate(it); ok {
+			v.templates = append(v.templates, c)
+		}
+	}
+	slices.SortStableFunc(v.templates, func(a, b compiled) int { return b.literal - a.literal })
 	for k := range kinds {
+		v.tails[k] = tail(v, k)
+		if len(v.items[k]) > pageItems {
+			continue
+		}
 		for c := range classes {
-			v.lists[k][c] = renderList(k, c, v.items[k], tail)
+			v.lists[k][c] = renderList(k, c, v.items[k], v.tails[k], "")
 		}
 	}
 }
 
+func (v *view) has(u *upstream.Upstream) bool { return slices.Contains(v.ups, u) }
+
 // renderList makes the result of a list method.
-func renderList(k Kind, c class, items []*Item, tail []byte) []byte {
+func renderList(k Kind, c class, items []*Item, tail []byte, next string) []byte {
 	n := 64 + len(tail)
 	for _, it := range items {
 		n += len(it.text[c]) + 1
@@ -100,21 +118,25 @@ func renderList(k Kind, c class, items []*Item, tail []byte) []byte {
 		b = append(b, it.text[c]...)
 	}
 	b = append(b, ']')
+	if next != "" {
+		b = wire.AppendString(append(b, `,"nextCursor":`...), next)
+	}
 	if c == classModern {
 		b = append(b, tail...)
 	}
 	return append(b, '}')
 }
 
-// modernTail is what modern results of lists carry beside the items. The list may change at any moment and may depend
-// on who asks, so it is not for shared caches (2026-07-28, "Caching").
-func modernTail(serverInfo []byte) []byte {
-	tail := []byte(`,"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"` + wire.MetaServerInfo + `":`)
+// modernTail is what modern results of lists carry beside the items. A list may depend on who asks, so it is not for
+// shared caches; it is fresh for as long as the part of it that is so for the shortest (2026-07-28, "Caching").
+func modernTail(ttlMs int64, serverInfo []byte) []byte {
+	tail := strconv.AppendInt([]byte(`,"resultType":"complete","ttlMs":`), ttlMs, 10)
+	tail = append(tail, `,"cacheScope":"private","_meta":{"`+wire.MetaServerInfo+`":`...)
 	return append(append(tail, serverInfo...), '}')
 }
 
 // render makes the text of an item for each class.
-func (it *Item) render(raw bool) {
+func (it *Item) render(raw bool, uris map[string]string) {
 	o := it.offer
 	src, obj, id := o.raw, o.obj, o.id
 	if o.fixed != nil && !raw {
@@ -135,6 +157,9 @@ func (it *Item) render(raw bool) {
 				}
 			}
 		}
+		if it.Kind == Tool && len(uris) > 0 {
+			changed = it.renderUI(&p, &obj, src, uris) || changed
+		}
 		if c == classLegacy && o.structuredAny && !raw {
 			p.Remove(&obj, "outputSchema")
 			changed = true
@@ -149,6 +174,19 @@ func (it *Item) render(raw bool) {
 		}
 		it.text[c] = p.Append(nil)
 	}
+}
+
+// renderUI exposes the URI of the page that a tool is shown with, where that URI belongs to another upstream.
+func (it *Item) renderUI(p *wire.Patch, obj *wire.Object, src []byte, uris map[string]string) bool {
+	meta, _ := wire.ObjectAt(src, obj.Get(src, "_meta"))
+	ui, _ := wire.ObjectAt(src, meta.Get(src, "ui"))
+	span := ui.Get(src, "resourceUri")
+	uri, _ := wire.DecodeString(span.Of(src))
+	exposed, ok := uris[uri]
+	if ok {
+		p.Replace(span, wire.AppendString(nil, exposed))
+	}
+	return ok
 }
 
 // find gives the item of that name; nil for one that is hidden or was never there.
