@@ -97,7 +97,7 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 			key := wire.IDKey(f.ID.Of(f.Raw))
 			r := s.enter(key, cancel)
 			defer s.leave(key, r)
-			a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: s.caller, Frame: f, Sink: x})
+			a := p.m.proxy.Handle(ctx, cancel, s.state.request(p.m.proxy, s.caller, s.unread, f, x))
 			if !a.Ended {
 				answers.add(&a)
 				a.Release()

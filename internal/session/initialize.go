@@ -62,7 +62,7 @@ func negotiate(asked string) string {
 func (m *Manager) initializeResult(version, view string) []byte {
 	b := wire.AppendString([]byte(`{"protocolVersion":`), version)
 	b = append(append(b, `,"capabilities":`...), m.proxy.Capabilities(view)...)
-	b = append(append(b, `,"serverInfo":`...), m.proxy.ServerInfo()...)
+	b = append(append(b, `,"serverInfo":`...), m.proxy.ServerInfo(view)...)
 	if text := m.proxy.Instructions(view); text != "" {
 		b = wire.AppendString(append(b, `,"instructions":`...), text)
 	}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -13,10 +14,11 @@ type listen struct {
 	view string
 	want proxy.Changes
 	news *news
+	subs *proxy.Subscriptions
 }
 
 // listen serves subscriptions/listen: first what is honoured of it, then the news, each with the subscription's id.
-func (p *poster) listen(f *wire.Frame) {
+func (p *poster) listen(f *wire.Frame, caller *proxy.Caller) {
 	id := append([]byte(nil), f.ID.Of(f.Raw)...)
 	filter, ok := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "notifications"))
 	switch {
@@ -30,7 +32,8 @@ func (p *poster) listen(f *wire.Frame) {
 		p.drainRefused(id)
 		return
 	}
-	l := newListen(f, &filter, p.view)
+	l := p.m.newListen(p.r.Context(), f, &filter, caller)
+	defer l.subs.Close()
 	es, ok := p.m.openStream(p.w, streamListen)
 	if !ok {
 		p.w.Header().Set("Retry-After", "60")
@@ -45,13 +48,24 @@ func (p *poster) listen(f *wire.Frame) {
 	}
 }
 
-// newListen reads what a client wants to hear of.
-func newListen(f *wire.Frame, filter *wire.Object, view string) *listen {
-	return &listen{view: view, news: newNews(), want: proxy.Changes{
+// newListen reads what a client wants to hear of, and subscribes to the resources among it. Its subs must be closed.
+func (m *Manager) newListen(ctx context.Context, f *wire.Frame, filter *wire.Object, caller *proxy.Caller) *listen {
+	l := &listen{view: caller.View, news: newNews(), want: proxy.Changes{
 		Tools:     isTrue(f, filter, "toolsListChanged"),
 		Prompts:   isTrue(f, filter, "promptsListChanged"),
 		Resources: isTrue(f, filter, "resourcesListChanged"),
 	}}
+	l.subs = m.proxy.NewSubscriptions(l.news.addUpdate)
+	for _, e := range wire.Elements(f.Raw, filter.Get(f.Raw, "resourceSubscriptions")) {
+		uri, ok := wire.DecodeString(e.Of(f.Raw))
+		if !ok {
+			continue
+		}
+		if refusal, ok := l.subs.Add(ctx, caller, uri); ok && refusal == nil {
+			l.want.Updated = append(l.want.Updated, uri)
+		}
+	}
+	return l
 }
 
 // hear lets a subscription hear of changes until the function that it returns is called.
@@ -74,7 +88,7 @@ func subscriptionMeta(id []byte) string {
 // take gives the changes that the client wants to hear of.
 func (l *listen) take() proxy.Changes {
 	c := l.news.take()
-	return proxy.Changes{Tools: c.Tools && l.want.Tools, Prompts: c.Prompts && l.want.Prompts, Resources: c.Resources && l.want.Resources}
+	return proxy.Changes{Tools: c.Tools && l.want.Tools, Prompts: c.Prompts && l.want.Prompts, Resources: c.Resources && l.want.Resources, Updated: c.Updated}
 }
 
 // complete is the answer to a subscription that ends in order.
@@ -96,6 +110,16 @@ func (l *listen) acknowledged(meta string) []byte {
 		if k.on {
 			honoured += `,"` + k.name + `":true`
 		}
+	}
+	for i, uri := range l.want.Updated {
+		sep := ","
+		if i == 0 {
+			sep = `,"resourceSubscriptions":[`
+		}
+		honoured = string(wire.AppendString([]byte(honoured+sep), uri))
+	}
+	if len(l.want.Updated) > 0 {
+		honoured += "]"
 	}
 	if honoured != "" {
 		honoured = honoured[1:]

@@ -38,7 +38,7 @@ func (p *poster) modern(f *wire.Frame, header string) {
 		caller.Unit = "principal/" + p.principal
 	}
 	if f.Method == "subscriptions/listen" {
-		p.listen(f)
+		p.listen(f, caller)
 		return
 	}
 	p.modernRequest(caller, f)

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
 // news are changes of lists that a client has not been told yet. They are bits: however many changes come before
@@ -21,6 +23,19 @@ func (n *news) add(c proxy.Changes) {
 	n.pending.Tools = n.pending.Tools || c.Tools
 	n.pending.Prompts = n.pending.Prompts || c.Prompts
 	n.pending.Resources = n.pending.Resources || c.Resources
+	n.mu.Unlock()
+	n.wake()
+}
+
+// maxUpdates bounds the resources whose updates wait to be told; one that is told too late is told for the others too.
+const maxUpdates = 1000
+
+// addUpdate notes that a resource that the client watches has been updated.
+func (n *news) addUpdate(uri string) {
+	n.mu.Lock()
+	if !slices.Contains(n.pending.Updated, uri) && len(n.pending.Updated) < maxUpdates {
+		n.pending.Updated = append(n.pending.Updated, uri)
+	}
 	n.mu.Unlock()
 	n.wake()
 }
@@ -54,6 +69,13 @@ func announcements(c proxy.Changes, meta string) (out [][]byte) {
 			}
 			out = append(out, []byte(text+"}"))
 		}
+	}
+	for _, uri := range c.Updated {
+		b := wire.AppendString([]byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":`), uri)
+		if meta != "" {
+			b = append(b, `,"_meta":`+meta...)
+		}
+		out = append(out, append(b, "}}"...))
 	}
 	return out
 }

@@ -115,7 +115,7 @@ func (p *poster) legacyRequest(s *session, f *wire.Frame) {
 	defer s.leave(key, r)
 	x := p.m.newExchange(p.w, p.accept, s)
 	defer p.awaitClient(ctx, cancel, x)()
-	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: s.caller, Frame: f, Sink: x})
+	a := p.m.proxy.Handle(ctx, cancel, s.state.request(p.m.proxy, s.caller, s.unread, f, x))
 	if a.Ended {
 		x.finishSilently(f.ID.Of(f.Raw))
 		return

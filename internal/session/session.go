@@ -23,6 +23,7 @@ type session struct {
 	expires   time.Time
 	caller    *proxy.Caller
 	unread    *news
+	state     standingState
 	questions questions
 	ended     chan struct{}
 
@@ -122,6 +123,7 @@ func (s *session) close() {
 	}
 	s.closed = true
 	close(s.ended)
+	defer s.state.close()
 	var calls []*running
 	for _, c := range s.inflight {
 		calls = append(calls, c...)

@@ -57,7 +57,9 @@ type Peer struct {
 	Result []byte
 	// Capabilities is the raw capabilities object of it.
 	Capabilities []byte
-	Name         string // serverInfo, for status pages only
+	// Info is the raw serverInfo object of it; nil where there is none.
+	Info         []byte
+	Name         string // of Info, for status pages only
 	Software     string
 	Instructions string
 }

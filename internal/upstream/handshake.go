@@ -204,6 +204,9 @@ func (h *handshaker) ask(ctx context.Context, method, params string) (*wire.Fram
 // named keeps what the server calls itself, for status pages.
 func (p *Peer) named(info []byte) {
 	var v struct{ Name, Version string }
+	if len(info) > 0 && info[0] == '{' {
+		p.Info = info
+	}
 	if json.Unmarshal(info, &v) == nil {
 		p.Name, p.Software = v.Name, v.Version
 	}

@@ -1,0 +1,47 @@
+package session
+
+import (
+	"sync"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// standingState is what a legacy conversation keeps from one request to the next: the level of log messages and the
+// resources it watches. It is safe for concurrent use.
+type standingState struct {
+	mu    sync.Mutex
+	level string
+	subs  *proxy.Subscriptions
+}
+
+// request makes the request of a legacy client for the proxy room.
+func (t *standingState) request(p *proxy.Proxy, caller *proxy.Caller, unread *news, f *wire.Frame, sink proxy.Sink) *proxy.Request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.subs == nil {
+		t.subs = p.NewSubscriptions(unread.addUpdate)
+	}
+	if t.level != "" {
+		with := *caller
+		with.LogLevel = t.level
+		caller = &with
+	}
+	return &proxy.Request{Caller: caller, Frame: f, Sink: sink, Subscriptions: t.subs, SetLogLevel: t.setLevel}
+}
+
+func (t *standingState) setLevel(level string) {
+	t.mu.Lock()
+	t.level = level
+	t.mu.Unlock()
+}
+
+// close ends the subscriptions.
+func (t *standingState) close() {
+	t.mu.Lock()
+	subs := t.subs
+	t.mu.Unlock()
+	if subs != nil {
+		subs.Close()
+	}
+}
