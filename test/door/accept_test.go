@@ -128,7 +128,7 @@ func TestContentTypesOfUpstreams(t *testing.T) {
 		servers[name+"-legacy"] = testmcp.ServeHTTP(t, server([]string{"legacy"}), opt).Entry()
 		servers[name+"-modern"] = testmcp.ServeHTTP(t, server([]string{"modern"}), opt).Entry()
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	p := start(t, "", servers)
 	for name := range servers {
 		for _, e := range eras {
 			t.Run(e.name+", "+name, func(t *testing.T) {

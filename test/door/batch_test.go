@@ -53,10 +53,10 @@ func TestBatchesOfTheRevisionThatHasThemAreServedWhole(t *testing.T) {
 	t.Parallel()
 	recs := []*testmcp.Recorder{testmcp.NewRecorder(t), testmcp.NewRecorder(t)}
 	policy := `"tool_policy":{"deny":["secret"]}`
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{
+	p := start(t, "", map[string]string{
 		"a": recs[0].Entry("door", nil, policy),
 		"b": testmcp.ServeHTTP(t, server(nil), testmcp.HTTPOptions{Recorder: recs[1]}).Entry(policy),
-	}))
+	})
 	c := at(t, p.URL, testmcp.Rev2503)
 	batch := []string{
 		callOf(c, `1`, "a__echo", `{"text":"from a"}`),

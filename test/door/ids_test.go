@@ -213,13 +213,13 @@ func TestClientsWithTheSameProgressTokenSeeTheirOwn(t *testing.T) {
 func wantOwnProgress(t *testing.T, a testmcp.Answer, text, token string) {
 	t.Helper()
 	wantText(t, a, text)
-	if len(a.Before) != 3 {
-		t.Errorf("%q saw %d events before its answer, want 3", text, len(a.Before))
+	seen := messages(a.Before)
+	if len(seen) != 3 {
+		t.Errorf("%q saw %d messages before its answer, want 3", text, len(seen))
 	}
-	for i, ev := range a.Before {
-		m := ev.Message()
+	for i, m := range seen {
 		if m.Params.At("message").Str() != text || string(m.Params.At("progressToken")) != token || m.Params.At("progress").Int() != i+1 {
-			t.Errorf("%q with token %s saw %s", text, token, ev.Data)
+			t.Errorf("%q with token %s saw %s", text, token, m.Raw)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func TestKeysOfArgumentsAreTheToolsOwn(t *testing.T) {
 func TestNoMessageCanCarryASecondOne(t *testing.T) {
 	t.Parallel()
 	rec := testmcp.NewRecorder(t)
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"up": rec.Entry("door", nil, `"tool_policy":{"deny":["secret"]}`)}))
+	p := start(t, "", map[string]string{"up": rec.Entry("door", nil, `"tool_policy":{"deny":["secret"]}`)})
 	smuggled := `{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{"name":"secret"}}`
 	for _, e := range eras {
 		c := p.Client(e.era)

@@ -114,6 +114,13 @@ var eras = []struct {
 	era  testmcp.Era
 }{{"legacy client", testmcp.Legacy}, {"modern client", testmcp.Modern}}
 
+// start starts the program. Under the race detector it would wait for a second before it exits.
+func start(t testing.TB, settings string, servers map[string]string, opts ...testmcp.ProxyOption) *testmcp.Proxy {
+	t.Helper()
+	opts = append(opts, testmcp.WithEnv("GORACE=atexit_sleep_ms=0"))
+	return testmcp.StartProxy(t, testmcp.Config(settings, servers), opts...)
+}
+
 // everywhere starts one proxy with the upstream in every place, under the names up0, up1 and so on.
 func everywhere(t *testing.T, settings string) (*testmcp.Proxy, []*testmcp.Recorder) {
 	t.Helper()
@@ -124,14 +131,14 @@ func everywhere(t *testing.T, settings string) (*testmcp.Proxy, []*testmcp.Recor
 		recs = append(recs, rec)
 		servers[fmt.Sprintf("up%d", i)] = pl.entry(t, rec)
 	}
-	return testmcp.StartProxy(t, testmcp.Config(settings, servers)), recs
+	return start(t, settings, servers), recs
 }
 
 // one starts a proxy with one child, called up.
 func one(t *testing.T, settings string, more ...string) (*testmcp.Proxy, *testmcp.Recorder) {
 	t.Helper()
 	rec := testmcp.NewRecorder(t)
-	return testmcp.StartProxy(t, testmcp.Config(settings, map[string]string{"up": rec.Entry("door", nil, more...)})), rec
+	return start(t, settings, map[string]string{"up": rec.Entry("door", nil, more...)}), rec
 }
 
 // later sends a request in the background, for answers that are long in coming.
@@ -179,3 +186,23 @@ func wantText(t *testing.T, a testmcp.Answer, text string) {
 func isJSON(a testmcp.Answer) bool { return a.Header.Get("Content-Type") == "application/json" }
 
 func isStream(h http.Header) bool { return h.Get("Content-Type") == "text/event-stream" }
+
+// messages gives what came on a stream, without events that only carry an id.
+func messages(events []testmcp.Event) (out []testmcp.Message) {
+	for _, e := range events {
+		if len(e.Data) > 0 {
+			out = append(out, e.Message())
+		}
+	}
+	return out
+}
+
+// countMethod says how many messages of this method have come on a stream.
+func countMethod(s *testmcp.Stream, method string) (n int) {
+	for _, m := range messages(s.Events()) {
+		if m.Method == method {
+			n++
+		}
+	}
+	return n
+}

@@ -127,7 +127,7 @@ func TestLegacyClientsNeedNoMirroringHeaders(t *testing.T) {
 func TestHeadersTowardsUpstreamsCarryTheirOwnNames(t *testing.T) {
 	t.Parallel()
 	rec := testmcp.NewRecorder(t)
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"up": web("modern")(t, rec)}))
+	p := start(t, "", map[string]string{"up": web("modern")(t, rec)})
 	exposed := p.Client(testmcp.Modern).ToolNames()
 	odd := exposed[slices.IndexFunc(exposed, func(n string) bool { return strings.HasPrefix(n, "up__gr") })]
 	raw := testmcp.Connect(t, p.Server("up"), testmcp.Modern)
@@ -169,7 +169,7 @@ func TestHeadersThatRepeatArguments(t *testing.T) {
 	srv := server([]string{"modern"})
 	srv.Tools = append(srv.Tools, testmcp.Tool{Definition: regional, Handle: func(c *testmcp.Call) { c.Text("done") }})
 	h := testmcp.ServeHTTP(t, srv, testmcp.HTTPOptions{})
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"up": h.Entry()}))
+	p := start(t, "", map[string]string{"up": h.Entry()})
 	tests := []struct {
 		name, args string
 		edits      []string

@@ -59,7 +59,7 @@ func TestUpstreamsMayAnswerNotificationsAsTheyLike(t *testing.T) {
 		h := testmcp.ServeHTTP(t, server([]string{"legacy"}), testmcp.HTTPOptions{Notified: answer})
 		servers[name], recs[name] = h.Entry(), h.Rec
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	p := start(t, "", servers)
 	for name, rec := range recs {
 		t.Run(name, func(t *testing.T) {
 			c := p.Client(testmcp.Legacy)

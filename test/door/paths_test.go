@@ -177,7 +177,7 @@ func TestHostBehindAReverseProxy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			rec := testmcp.NewRecorder(t)
-			p := testmcp.StartProxy(t, testmcp.Config(tt.settings, map[string]string{"up": rec.Entry("door", nil)}), testmcp.WithArgs(tt.args...))
+			p := start(t, tt.settings, map[string]string{"up": rec.Entry("door", nil)}, testmcp.WithArgs(tt.args...))
 			for _, forwarded := range []string{"", public} {
 				c := as(t, p.URL, testmcp.Modern, "token-of-alice")
 				c.Header.Set("Host", public)

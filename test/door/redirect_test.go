@@ -44,7 +44,7 @@ func TestRedirectsOfUpstreamsThatStayAtTheirOriginAreFollowed(t *testing.T) {
 			servers[era+"-"+name], recs[era+"-"+name] = redirecting(t, era, tt.status, "/old", tt.moves)
 		}
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	p := start(t, "", servers)
 	for name, rec := range recs {
 		t.Run(name, func(t *testing.T) {
 			c := p.Client(testmcp.Legacy)
@@ -107,7 +107,7 @@ func TestRedirectsOfUpstreamsThatGoAstrayAreErrors(t *testing.T) {
 	for name, tt := range tests {
 		servers[name], recs[name] = redirecting(t, "legacy", tt.status, "/old", tt.moves)
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	p := start(t, "", servers)
 	c := p.Client(testmcp.Legacy)
 	wantText(t, c.CallTool("steady__echo", `{"text":"x"}`), "x")
 	for name, tt := range tests {

@@ -50,7 +50,7 @@ func TestEveryUpstreamSeesItsOwnVersion(t *testing.T) {
 		servers[name] = h.Entry(`"headers":{"MCP-Protocol-Version":"2025-01-01","mcp-method":"ping","Mcp-Session-Id":"mine","X-Team":"blue"}`)
 		recs[name] = h.Rec
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	p := start(t, "", servers)
 	clients := []*testmcp.Client{p.Client(testmcp.Modern)}
 	for _, version := range []string{testmcp.Rev2503, testmcp.Rev2506, testmcp.Rev2511} {
 		c := testmcp.NewClient(t, p.URL, testmcp.Legacy)
