@@ -33,6 +33,7 @@ func commands() []command {
 	return []command{
 		{"serve", "[--config FILE] [--demo] [--listen ADDR] [--admin-listen ADDR] [--log-level L] [--log-format json|console]", "serve (the default)", serve},
 		{"check", "[--config FILE] [--connect] [--print] [--strict]", "tell every mistake of a configuration, and the final names", check},
+		{"stdio", "[--config FILE | --url URL] [--profile NAME | --server ID] [--log-level L]", "serve one client over stdin and stdout, or connect it with a running proxy", stdio},
 		{"call", "[--url URL | --config FILE] NAME [JSON]", "call one tool and print its result", call},
 		{"health", "[--url URL]", "exit 0 if a running proxy is alive, for health checks", health},
 		{"demo-server", "[--http ADDR]", "run a small MCP server to try things with", demoServer},

@@ -56,6 +56,8 @@ func (a *App) Start() {
 	}
 	if !a.opt.Offline {
 		a.cleanups.add("draining", a.drain)
+	}
+	if a.opt.listens() {
 		a.log.Info("listening", zap.String("url", a.URL()))
 	}
 }

@@ -95,6 +95,11 @@ func (c *Caller) request(ctx context.Context, method, name string, params []byte
 		return nil, withoutCredentials(err)
 	}
 	defer resp.Body.Close()
+	return readAnswer(resp)
+}
+
+// readAnswer reads the answer that a response brings, at once or as a stream.
+func readAnswer(resp *http.Response) (*wire.Frame, error) {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == "text/event-stream" {
 		return fromEvents(resp.Body)
