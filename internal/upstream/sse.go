@@ -92,8 +92,7 @@ func (c *sseConn) run(events *wire.EventReader) {
 	for {
 		ev, err := events.Next()
 		if errors.Is(err, wire.ErrEventTooLarge) {
-			c.httpConn.env.count.Limit(count.LimitFrame)
-			c.failOne(0, &Error{Upstream: c.httpConn.env.id, Reason: ReasonTransport, Err: errFrameTooLong})
+			c.tooLong(ev.Data, events)
 			continue
 		}
 		if err != nil {
@@ -111,6 +110,18 @@ func (c *sseConn) run(events *wire.EventReader) {
 			continue
 		}
 		c.dispatch(f)
+	}
+}
+
+// tooLong fails the call whose answer is too long. Its id stands before or after what is long in it.
+func (c *sseConn) tooLong(head []byte, events *wire.EventReader) {
+	e := c.httpConn.env
+	e.count.Limit(count.LimitFrame)
+	l := line{head: head}
+	l.tail, _ = events.Skip() // its error comes again with the next event
+	err := &Error{Upstream: e.id, Reason: ReasonTransport, Err: fmt.Errorf("%w (%d bytes)", errFrameTooLong, e.maxFrame)}
+	if !c.failOne(idAtEdge(l), err) {
+		e.noise("an event that is too long", head)
 	}
 }
 

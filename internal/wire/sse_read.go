@@ -39,6 +39,7 @@ type EventReader struct {
 	afterCR    bool   // an LF at the start of the line belongs to the end of the last one
 	skipLine   bool   // the start of the current line was thrown away
 	skipEvent  bool   // the event under way is too large
+	head, tail []byte // the ends of such an event
 }
 
 const (
@@ -46,6 +47,7 @@ const (
 	eventRetain = 64 << 10 // a buffer above this size is given back when its event is done
 	fieldRoom   = len("event: ")
 	emptyReads  = 100 // so many reads without bytes or error mean that the reader is broken
+	eventEdge   = 512 // bytes that are kept of either end of an event that is too large
 )
 
 // NewEventReader reads events with at most maxEvent bytes of data each from r. Any other field is bounded by the
@@ -53,7 +55,8 @@ const (
 func NewEventReader(r io.Reader, maxEvent int) *EventReader { return &EventReader{r: r, max: maxEvent} }
 
 // Next returns the next event; ErrEventTooLarge for one beyond the limit, after which the next call goes on; or the
-// error of the underlying reader, io.EOF included. An event that the stream ends in is discarded.
+// error of the underlying reader, io.EOF included. An event that the stream ends in is discarded. With ErrEventTooLarge
+// come the first bytes of the event, as its Data.
 func (r *EventReader) Next() (Event, error) {
 	r.giveBack()
 	for {
@@ -61,15 +64,15 @@ func (r *EventReader) Next() (Event, error) {
 		switch {
 		case ok && line.Ok():
 			if !r.field(line) {
-				return Event{}, ErrEventTooLarge
+				return Event{Data: r.head}, ErrEventTooLarge
 			}
 		case ok:
 			if ev, done := r.dispatch(); done {
 				return ev, nil
 			}
 		case len(r.buf)-r.line > r.max+fieldRoom:
-			r.refuse()
-			return Event{}, ErrEventTooLarge
+			r.refuse(r.buf[r.line:])
+			return Event{Data: r.head}, ErrEventTooLarge
 		case r.err != nil:
 			return Event{}, r.err
 		default:
@@ -95,6 +98,7 @@ func (r *EventReader) nextLine() (Span, bool) {
 		if end < 0 {
 			if r.skipEvent || r.skipLine || r.line < len(r.buf) && r.buf[r.line] == ':' {
 				r.skipLine = r.skipLine || r.line < len(r.buf)
+				r.keepTail(r.buf[r.line:])
 				r.buf = r.buf[:r.line]
 				r.scan = r.line
 			}
@@ -106,6 +110,7 @@ func (r *EventReader) nextLine() (Span, bool) {
 		if !r.skipLine {
 			return line, true
 		}
+		r.keepTail(line.Of(r.buf))
 		r.skipLine = false
 	}
 }
@@ -150,10 +155,11 @@ func (r *EventReader) lineEnd() int {
 func (r *EventReader) field(line Span) bool {
 	text := line.Of(r.buf)
 	if r.skipEvent || text[0] == ':' {
+		r.keepTail(text)
 		return true
 	}
 	if len(text) > r.max+fieldRoom {
-		return r.refuse()
+		return r.refuse(text)
 	}
 	name, value, _ := bytes.Cut(text, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -184,13 +190,49 @@ func (r *EventReader) addData(value Span) bool {
 		r.data = value
 	}
 	r.ev.HasData, r.begun = true, true
-	return r.data.len() <= r.max || r.refuse()
+	return r.data.len() <= r.max || r.refuse(r.data.Of(r.buf))
 }
 
-// refuse drops the event under way and the rest of it that is still to come.
-func (r *EventReader) refuse() bool {
-	r.ev, r.begun, r.skipEvent = Event{}, false, true
+// refuse drops the event under way, of which this has come, and the rest of it that is still to come.
+func (r *EventReader) refuse(text []byte) bool {
+	if r.ev.HasData {
+		r.head = bytes.Clone(r.buf[r.data.Start:min(r.data.End, r.data.Start+eventEdge)])
+	} else {
+		r.head = bytes.Clone(text[:min(len(text), eventEdge)])
+	}
+	r.ev, r.begun, r.skipEvent, r.tail = Event{}, false, true, nil
+	r.keepTail(text)
 	return false
+}
+
+// keepTail notes what is thrown away of an event that is too large.
+func (r *EventReader) keepTail(text []byte) {
+	if !r.skipEvent {
+		return
+	}
+	r.tail = append(r.tail, text[max(0, len(text)-eventEdge):]...)
+	if n := len(r.tail) - eventEdge; n > 0 {
+		r.tail = append(r.tail[:0], r.tail[n:]...)
+	}
+}
+
+// Skip reads on to the end of the event for which Next has returned ErrEventTooLarge, and gives the last bytes of its
+// data. Afterwards the stream goes on.
+func (r *EventReader) Skip() (tail []byte, err error) {
+	for r.skipEvent {
+		line, ok := r.nextLine()
+		switch {
+		case ok && line.Ok():
+			r.keepTail(line.Of(r.buf))
+		case ok:
+			r.dispatch()
+		case r.err != nil:
+			return r.tail, r.err
+		default:
+			r.fill()
+		}
+	}
+	return r.tail, nil
 }
 
 // dispatch ends the event under way, if there is one.
