@@ -121,8 +121,9 @@ func sameValue(a, b string) bool {
 	if a == b {
 		return true
 	}
-	if len(a) > 64 || len(b) > 64 || strings.ContainsAny(a+b, "eE/") {
-		return false // exponents could stand for numbers of any length
+	// Only plain decimals: exponents could stand for numbers of any length.
+	if len(a) > 64 || len(b) > 64 || strings.ContainsFunc(a+b, func(r rune) bool { return !strings.ContainsRune("-.0123456789 ", r) }) {
+		return false
 	}
 	x, ok1 := new(big.Rat).SetString(strings.TrimSpace(a))
 	y, ok2 := new(big.Rat).SetString(strings.TrimSpace(b))
