@@ -102,11 +102,21 @@ func missed(c *crossing, b *bridge) func(*wire.Frame) []byte {
 		}
 		honoured, _ := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "notifications"))
 		for _, name := range []string{"tools", "prompts", "resources"} {
-			if string(honoured.Get(f.Raw, name+"ListChanged").Of(f.Raw)) == "true" && c.isDue() {
-				b.send([]byte(`{"jsonrpc":"2.0","method":"notifications/` + name + `/list_changed","params":{"_meta":{"` +
-					wire.MetaSubscriptionID + `":` + string(c.id) + `}}}`))
+			if string(honoured.Get(f.Raw, name+"ListChanged").Of(f.Raw)) == "true" {
+				b.tell(c, name+"/list_changed", "")
 			}
 		}
+		for _, uri := range wire.Elements(f.Raw, honoured.Get(f.Raw, "resourceSubscriptions")) {
+			b.tell(c, "resources/updated", `"uri":`+string(uri.Of(f.Raw))+`,`)
+		}
 		return nil
+	}
+}
+
+// tell sends a notification of a subscription, unless the client has cancelled it.
+func (b *bridge) tell(c *crossing, what, members string) {
+	if c.isDue() {
+		b.send([]byte(`{"jsonrpc":"2.0","method":"notifications/` + what + `","params":{` + members + `"_meta":{"` +
+			wire.MetaSubscriptionID + `":` + string(c.id) + `}}}`))
 	}
 }

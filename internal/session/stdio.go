@@ -36,9 +36,9 @@ type stdio struct {
 	state     standingState // of a legacy client
 	// legacy is the caller that initialize has made known; only the reading goroutine uses it.
 	legacy *proxy.Caller
-	// heard are the changes that a legacy client has not been told yet; nil before initialize.
+	// heard are the changes that a legacy client has not been told yet.
 	heard      *listen
-	stopHeard  func()
+	stopHeard  func() // nil before initialize
 	announcing bool
 
 	mu       sync.Mutex
@@ -80,7 +80,8 @@ func (m *Manager) ServeStdio(ctx context.Context, r io.Reader, w io.Writer, view
 
 func (m *Manager) newStdio(w io.Writer, view string) *stdio {
 	c := &stdio{m: m, view: view, unit: "session/" + randomText(), inflight: map[string][]*running{},
-		out: lines.NewWriter(w, clampInt(m.opt.Limits.MaxFrameBytes), writeTimeout), stopHeard: func() {}}
+		out: lines.NewWriter(w, clampInt(m.opt.Limits.MaxFrameBytes), writeTimeout)}
+	c.heard = &listen{view: view, news: newNews(), want: proxy.Changes{Tools: true, Prompts: true, Resources: true}}
 	c.ctx, c.cancel = context.WithCancelCause(m.base)
 	return c
 }
@@ -131,7 +132,9 @@ func (c *stdio) end() {
 	}
 	<-idle
 	c.cancel(proxy.CauseSessionEnd)
-	c.stopHeard()
+	if c.stopHeard != nil {
+		c.stopHeard()
+	}
 	c.m.opt.Ended(c.unit)
 }
 

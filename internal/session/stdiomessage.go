@@ -115,8 +115,7 @@ func (c *stdio) initialize(f *wire.Frame) {
 	}
 	c.legacy = &proxy.Caller{Era: wire.Legacy, Version: negotiate(asked), View: c.view, Unit: c.unit,
 		Caps: proxy.ParseCaps(f.Body.Get(f.Raw, "capabilities").Of(f.Raw))}
-	if c.heard == nil {
-		c.heard = &listen{view: c.view, news: newNews(), want: proxy.Changes{Tools: true, Prompts: true, Resources: true}}
+	if c.stopHeard == nil {
 		c.stopHeard = c.m.hear(c.heard)
 	}
 	a := proxy.Result(id, c.m.initializeResult(c.legacy.Version, c.view))
