@@ -34,7 +34,7 @@ var _ = behaviour("exact", func() *testmcp.Server {
 func TestTheCallCommandKeepsEveryByteAndSaysHowItWent(t *testing.T) {
 	t.Parallel()
 	config := testmcp.Config("", map[string]string{"one": testmcp.NewRecorder(t).Entry("exact", nil)})
-	p := testmcp.StartProxy(t, config)
+	p := start(t, config)
 	const odd = `{"n":9007199254740993, "f":1.10,"e":1e400,"s":"\u00e9 \ud800"}`
 	tests := []struct {
 		args           []string
@@ -58,7 +58,7 @@ func TestTheCallCommandKeepsEveryByteAndSaysHowItWent(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
-			ran := testmcp.Run(t, nil, nil, append([]string{"call", "--url", p.URL}, tt.args...)...)
+			ran := run(t, nil, nil, append([]string{"call", "--url", p.URL}, tt.args...)...)
 			if ran.Code != tt.code {
 				t.Errorf("exit code %d, want %d", ran.Code, tt.code)
 			}
@@ -67,11 +67,11 @@ func TestTheCallCommandKeepsEveryByteAndSaysHowItWent(t *testing.T) {
 		})
 	}
 	t.Run("without a running proxy", func(t *testing.T) {
-		ran := testmcp.Run(t, map[string]string{"mcp.json": config}, nil, "call", "--config", "mcp.json", "one__give", odd)
+		ran := run(t, map[string]string{"mcp.json": config}, nil, "call", "--config", "mcp.json", "one__give", odd)
 		if ran.Code != 0 || ran.Stdout != odd+"\n" {
 			t.Errorf("exit code %d: %s%s", ran.Code, ran.Stdout, ran.Stderr)
 		}
-		ran = testmcp.Run(t, nil, nil, "call", "--url", "http://"+testmcp.RefusedAddr(t)+"/mcp", "one__give")
+		ran = run(t, nil, nil, "call", "--url", "http://"+testmcp.RefusedAddr(t)+"/mcp", "one__give")
 		if ran.Code != 1 || ran.Stderr == "" {
 			t.Errorf("nobody there: exit code %d: %s", ran.Code, ran.Stderr)
 		}
@@ -87,7 +87,7 @@ func TestCheckTellsTheFinalNames(t *testing.T) {
 	if ran.Code != 0 {
 		t.Errorf("exit code %d\n%s", ran.Code, ran.Stdout)
 	}
-	p := testmcp.StartProxy(t, good)
+	p := start(t, good)
 	rows := map[string][]string{}
 	for line := range strings.Lines(ran.Stdout) {
 		if f := strings.Fields(line); len(f) >= 5 && f[2] == "tool" {
@@ -104,7 +104,7 @@ func TestCheckTellsTheFinalNames(t *testing.T) {
 		t.Errorf("%d names and %d kinds of rows:\n%s", len(names), len(rows), ran.Stdout)
 	}
 	holds(t, "the table", ran.Stdout, "characters", "length", "withheld")
-	if strings.Contains(ran.Stdout, "hidden") {
+	if len(rows["a__b__hidden"]) != 0 {
 		t.Errorf("a tool that is denied is named:\n%s", ran.Stdout)
 	}
 	planned := table(checkConfig(t, good).Stdout)

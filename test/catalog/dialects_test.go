@@ -21,7 +21,7 @@ func table(stdout string) map[string][]string {
 
 func checkConfig(t *testing.T, config string, args ...string) testmcp.Ran {
 	t.Helper()
-	return testmcp.Run(t, map[string]string{"mcp.json": config}, variables, append([]string{"check", "--config", "mcp.json"}, args...)...)
+	return run(t, map[string]string{"mcp.json": config}, variables, append([]string{"check", "--config", "mcp.json"}, args...)...)
 }
 
 func TestEverySpellingOfATransportIsUnderstood(t *testing.T) {
@@ -101,7 +101,7 @@ func TestASettingThatNobodyUnderstandsPreventsTheStart(t *testing.T) {
 		`{"mcpServers":{"a":` + good + `},"mcpServers":{}}`:                           `mcpServers`,
 		"{\"mcpServers\":{\n\"a\":" + good + "\n\"b\":{}}}":                           `line 3, column 1`,
 	} {
-		ran := testmcp.Run(t, map[string]string{"mcp.json": config}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
+		ran := run(t, map[string]string{"mcp.json": config}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
 		if ran.Code != 1 || strings.Contains(ran.Stderr, `"listening"`) {
 			t.Errorf("exit code %d for %s", ran.Code, config)
 		}
@@ -133,7 +133,7 @@ func TestCommentsTrailingCommasAndSlashesInStrings(t *testing.T) {
   },
 }
 // the end`, "\n", "\r\n")
-	p := testmcp.StartProxy(t, config)
+	p := start(t, config)
 	for _, name := range []string{"web__echo", "one__echo"} {
 		if text := p.Client(testmcp.Modern).CallTool(name, `{"text":"// no comment /* */"}`).Text(); text != "// no comment /* */" {
 			t.Errorf("%s gave %q", name, text)
@@ -148,7 +148,7 @@ func TestOneBadEntryAmongGoodOnes(t *testing.T) {
 		servers[fmt.Sprint("good", i)] = testmcp.NewRecorder(t).Entry("basic", nil)
 	}
 	t.Run("the others serve", func(t *testing.T) {
-		p := testmcp.StartProxy(t, testmcp.Config("", servers))
+		p := start(t, testmcp.Config("", servers))
 		for i := range 5 {
 			if text := p.Client(testmcp.Legacy).CallTool(fmt.Sprintf("good%d__echo", i), `{"text":"hi"}`).Text(); text != "hi" {
 				t.Errorf("good%d gave %q", i, text)
@@ -161,7 +161,7 @@ func TestOneBadEntryAmongGoodOnes(t *testing.T) {
 		}
 	})
 	t.Run("a strict start is refused", func(t *testing.T) {
-		ran := testmcp.Run(t, map[string]string{"mcp.json": testmcp.Config(`{"startup":"strict"}`, servers)}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
+		ran := run(t, map[string]string{"mcp.json": testmcp.Config(`{"startup":"strict"}`, servers)}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
 		if ran.Code != 1 {
 			t.Errorf("exit code %d, want 1", ran.Code)
 		}

@@ -51,7 +51,7 @@ func TestChildrenGetTheArgumentsAndVariablesThatWereMeant(t *testing.T) {
 		args = append(args, v.given)
 	}
 	entry["args"] = args
-	testmcp.StartProxy(t, testmcp.Config("", map[string]string{"one": text(entry)}), testmcp.WithEnv(variables...))
+	start(t, testmcp.Config("", map[string]string{"one": text(entry)}), testmcp.WithEnv(variables...))
 	started := rec.Wait(t, testmcp.Is(testmcp.Start))
 	if got := started.Args[len(started.Args)-len(values):]; len(got) == len(values) {
 		for i, v := range values {
@@ -68,7 +68,7 @@ func TestChildrenGetNoVariablesThatNobodyMeantForThem(t *testing.T) {
 	rec := testmcp.NewRecorder(t)
 	entry := childEntry(rec)
 	entry["inherit_env"] = []string{"WANTED"}
-	testmcp.StartProxy(t, testmcp.Config("", map[string]string{"one": text(entry)}),
+	start(t, testmcp.Config("", map[string]string{"one": text(entry)}),
 		testmcp.WithEnv("UNWANTED=1", "WANTED=2", "AWS_SECRET_ACCESS_KEY=3", "MCP_PROXY_TOKEN=4", "MCP_PROXY_CONFIG=/nowhere", "LC_ALL=C", "TZ=UTC"))
 	env := map[string]string{}
 	for _, kv := range rec.Wait(t, testmcp.Is(testmcp.Start)).Env {
@@ -101,7 +101,7 @@ func TestReferencesWorkInEveryFieldThatHoldsText(t *testing.T) {
 	entry["command"], entry["cwd"], entry["env_file"] = "${BIN}/"+filepath.Base(command), "${DIR}/.", "${DIR}/my.env"
 	entry["env"].(map[string]string)["WINS"] = "${A}"
 	host := strings.TrimSuffix(web.URL, "/p/mcp")
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{
+	p := start(t, testmcp.Config("", map[string]string{
 		"one": text(entry),
 		"web": text(map[string]any{"url": "${HOST:-http://nowhere/}/${NOT:-p}/mcp", "headers": map[string]string{"X-Team": "${A} & ${NOT:-co}"}, "auth_token": "${file:" + dir + "/token}"}),
 	}), testmcp.WithEnv(append(slices.Clone(variables), "BIN="+filepath.Dir(command), "DIR="+dir, "HOST="+host)...))
@@ -135,11 +135,11 @@ func TestAnUnsetVariableCostsOneServerAndIsNamed(t *testing.T) {
 		id := "bad" + strings.NewReplacer(".", "", "[", "", "]", "").Replace(field)
 		ids[id], servers[id] = field, entry
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers), testmcp.WithEnv(variables...))
+	p := start(t, testmcp.Config("", servers), testmcp.WithEnv(variables...))
 	if text := p.Client(testmcp.Legacy).CallTool("good__echo", `{"text":"hi"}`).Text(); text != "hi" {
 		t.Errorf("the good server gave %q", text)
 	}
-	checked := testmcp.Run(t, map[string]string{"mcp.json": testmcp.Config("", servers)}, variables, "check", "--config", "mcp.json")
+	checked := run(t, map[string]string{"mcp.json": testmcp.Config("", servers)}, variables, "check", "--config", "mcp.json")
 	if checked.Code != 1 {
 		t.Errorf("check: exit code %d, want 1", checked.Code)
 	}

@@ -11,7 +11,7 @@ func TestTheFlavourOfHTTPIsFoundOutWhereItIsNotSaid(t *testing.T) {
 	t.Parallel()
 	old := testmcp.ServeSSE(t, testmcp.Basic("old"), testmcp.SSEOptions{})
 	stream := testmcp.ServeHTTP(t, testmcp.Basic("stream"), testmcp.HTTPOptions{})
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"old": old.Entry(), "stream": stream.Entry()}))
+	p := start(t, testmcp.Config("", map[string]string{"old": old.Entry(), "stream": stream.Entry()}))
 	for _, name := range []string{"old__echo", "stream__echo"} {
 		if text := p.Client(testmcp.Legacy).CallTool(name, `{"text":"hi"}`).Text(); text != "hi" {
 			t.Errorf("%s gave %q", name, text)
@@ -40,7 +40,7 @@ func TestAWrongFlavourIsNotGuessedButTold(t *testing.T) {
 	t.Parallel()
 	old := testmcp.ServeSSE(t, testmcp.Basic("old"), testmcp.SSEOptions{})
 	stream := testmcp.ServeHTTP(t, testmcp.Basic("stream"), testmcp.HTTPOptions{})
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{
+	p := start(t, testmcp.Config("", map[string]string{
 		"old": old.Entry(`"type":"http"`), "stream": stream.Entry(`"type":"sse"`), "good": testmcp.NewRecorder(t).Entry("basic", nil),
 	}))
 	if text := p.Client(testmcp.Modern).CallTool("good__echo", `{"text":"hi"}`).Text(); text != "hi" {

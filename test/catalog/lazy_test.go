@@ -28,7 +28,7 @@ var _ = behaviour("library", func() *testmcp.Server {
 
 func startLibrary(t *testing.T) *testmcp.Proxy {
 	t.Helper()
-	return testmcp.StartProxy(t, testmcp.Config(`{"profiles":{"few":{"servers":["lib"],"tool_policy":{"expose":["lend"]}}}}`, map[string]string{
+	return start(t, testmcp.Config(`{"profiles":{"few":{"servers":["lib"],"tool_policy":{"expose":["lend"]}}}}`, map[string]string{
 		"lib":   testmcp.NewRecorder(t).Entry("library", nil, `"lazy":true`, `"tool_policy":{"deny":["burn_*"]}`),
 		"other": testmcp.NewRecorder(t).Entry("shop", nil),
 	}))

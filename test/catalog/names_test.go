@@ -57,7 +57,7 @@ func TestLongNamesAreShortenedTheSameWayEachTime(t *testing.T) {
 	const forty = "get_reservation_purchase_recommendations"
 	common := strings.Repeat("x", 60)
 	tools := []string{forty, common + "_one", common + "_two", "short"}
-	p := testmcp.StartProxy(t, config(t, "", named{id: id, tools: tools}))
+	p := start(t, config(t, "", named{id: id, tools: tools}))
 	before := offered(t, p.Client(testmcp.Legacy))
 	var got []string
 	for name, wire := range before {
@@ -94,7 +94,7 @@ func TestNamesWithOddCharactersBecomeAcceptableAndStayApart(t *testing.T) {
 	t.Parallel()
 	tools := []string{"drive.files/list", "drive_files_list", "drive.files.list", "ns:do it", "ns_do_it", "naïve", "naive", "天气", "新闻", "🎈", "a\tb", "-", "_"}
 	// Names that look alike once they are mended, on both sides of the separator.
-	p := testmcp.StartProxy(t, config(t, "", named{id: "Azure MCP Server", tools: tools}, named{id: "Azure.MCP.Server", tools: tools}))
+	p := start(t, config(t, "", named{id: "Azure MCP Server", tools: tools}, named{id: "Azure.MCP.Server", tools: tools}))
 	for _, e := range eras {
 		got := offered(t, p.Client(e.era))
 		if len(got) != 2*len(tools) {
@@ -122,7 +122,7 @@ func TestNamesWithOddCharactersBecomeAcceptableAndStayApart(t *testing.T) {
 
 func TestAToolWithoutANameCostsNoOther(t *testing.T) {
 	t.Parallel()
-	p := testmcp.StartProxy(t, config(t, "", named{id: "one", tools: []string{"", "a", "a", "b"}}))
+	p := start(t, config(t, "", named{id: "one", tools: []string{"", "a", "a", "b"}}))
 	for _, e := range eras {
 		if got := p.Client(e.era).ToolNames(); !slices.Equal(got, []string{"one__a", "one__b"}) {
 			t.Errorf("%s: %q are offered", e.name, got)
@@ -133,7 +133,7 @@ func TestAToolWithoutANameCostsNoOther(t *testing.T) {
 func TestServerNamesThatLeaveNothingUsableAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"天气", "🎈 🎈", "", " ", "..", "/"} {
-		ran := testmcp.Run(t, map[string]string{"mcp.json": config(t, "", named{id: id})}, nil, "check", "--config", "mcp.json")
+		ran := run(t, map[string]string{"mcp.json": config(t, "", named{id: id})}, nil, "check", "--config", "mcp.json")
 		if ran.Code != 1 || !strings.Contains(ran.Stdout, "mcpServers") {
 			t.Errorf("a server called %q: exit code %d\n%s", id, ran.Code, ran.Stdout)
 		}
@@ -143,7 +143,7 @@ func TestServerNamesThatLeaveNothingUsableAreRefused(t *testing.T) {
 func TestNamesAreLookedUpAndNeverSplit(t *testing.T) {
 	t.Parallel()
 	odd := []string{"get-catalog-entity", "a__b", "__", "a-b_c", "_x"}
-	p := testmcp.StartProxy(t, config(t, "",
+	p := start(t, config(t, "",
 		named{id: "evil_", tools: odd}, named{id: "a", tools: odd}, named{id: "get", tools: append(slices.Clone(odd), "catalog-entity")},
 		named{id: "bare", tools: []string{"get-catalog-entity", "a__c", "get__nothing"}, more: []string{`"tool_prefix":""`}},
 	))
@@ -171,7 +171,7 @@ func sameNames(t *testing.T, policy string) string {
 func TestAClashOfNamesIsSettledAsConfigured(t *testing.T) {
 	t.Parallel()
 	t.Run("suffix", func(t *testing.T) {
-		p := testmcp.StartProxy(t, sameNames(t, "suffix"))
+		p := start(t, sameNames(t, "suffix"))
 		before := offered(t, p.Client(testmcp.Legacy))
 		if len(before) != 4 || before["a__b__c"] != "b__c" {
 			t.Errorf("offered: %v", before)
@@ -184,7 +184,7 @@ func TestAClashOfNamesIsSettledAsConfigured(t *testing.T) {
 		}
 	})
 	t.Run("skip", func(t *testing.T) {
-		p := testmcp.StartProxy(t, sameNames(t, "skip"))
+		p := start(t, sameNames(t, "skip"))
 		got := offered(t, p.Client(testmcp.Legacy))
 		if len(got) != 3 || got["a__b__c"] != "b__c" {
 			t.Errorf("offered: %v", got)
@@ -195,12 +195,12 @@ func TestAClashOfNamesIsSettledAsConfigured(t *testing.T) {
 		}
 	})
 	t.Run("fail", func(t *testing.T) {
-		ran := testmcp.Run(t, map[string]string{"mcp.json": sameNames(t, "fail")}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
+		ran := run(t, map[string]string{"mcp.json": sameNames(t, "fail")}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
 		if ran.Code != 1 {
 			t.Errorf("exit code %d, want 1", ran.Code)
 		}
 		holds(t, "the log", ran.Stderr, `a__b__c`, `"upstream":"a__b"`)
-		ran = testmcp.Run(t, map[string]string{"mcp.json": sameNames(t, "fail")}, nil, "check", "--connect", "--config", "mcp.json")
+		ran = run(t, map[string]string{"mcp.json": sameNames(t, "fail")}, nil, "check", "--connect", "--config", "mcp.json")
 		if ran.Code != 1 {
 			t.Errorf("check: exit code %d, want 1", ran.Code)
 		}
@@ -224,7 +224,7 @@ func TestNamingModes(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.naming, func(t *testing.T) {
 			t.Parallel()
-			p := testmcp.StartProxy(t, config(t, `{"naming":`+tt.naming+`}`, servers...))
+			p := start(t, config(t, `{"naming":`+tt.naming+`}`, servers...))
 			c := p.Client(testmcp.Modern)
 			if got := c.ToolNames(); !slices.Equal(got, tt.want) {
 				t.Errorf("offered: %q\n    want: %q", got, tt.want)

@@ -37,7 +37,6 @@ var (
 	_ = pages("pages-circle", func(c *testmcp.Call, n int) {
 		c.Result(tools(fmt.Sprint("t", n)) + fmt.Sprintf(`,"nextCursor":"page %d"}`, (n+1)%3))
 	})
-	_ = pages("pages-endless", func(c *testmcp.Call, n int) { c.Result(tools("a") + fmt.Sprintf(`,"nextCursor":"page %d"}`, n+1)) })
 	_ = pages("pages-gap", func(c *testmcp.Call, n int) {
 		switch n {
 		case 0:
@@ -68,7 +67,6 @@ func TestListsOfSeveralPagesAreGatheredWhateverTheCursors(t *testing.T) {
 	}{
 		{"pages-loop", []string{"a", "b"}, 2, ""},
 		{"pages-circle", []string{"t0", "t1", "t2"}, 4, ""},
-		{"pages-endless", []string{"a"}, 0, "pages"},
 		{"pages-gap", []string{"a", "b", "c"}, 3, ""},
 		{"pages-null", []string{"a"}, 1, ""},
 		{"pages-break", []string{"t0", "t1"}, 3, "the third page is lost"},
@@ -81,7 +79,7 @@ func TestListsOfSeveralPagesAreGatheredWhateverTheCursors(t *testing.T) {
 			servers[id] = recs[id].Entry(tt.behaviour, []string{era})
 		}
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	p := start(t, testmcp.Config("", servers))
 	status := map[string]testmcp.Raw{}
 	for _, u := range p.Status().At("upstreams").Items() {
 		status[u.At("id").Str()] = u
@@ -93,7 +91,7 @@ func TestListsOfSeveralPagesAreGatheredWhateverTheCursors(t *testing.T) {
 				if got := testmcp.Connect(t, p.Server(id), testmcp.Legacy).ToolNames(); !slices.Equal(got, tt.want) {
 					t.Errorf("%q are listed, want %q", got, tt.want)
 				}
-				if n := recs[id].Count(testmcp.Received("tools/list")); tt.asked != 0 && n != tt.asked {
+				if n := recs[id].Count(testmcp.Received("tools/list")); n != tt.asked {
 					t.Errorf("%d pages were asked for, want %d", n, tt.asked)
 				}
 				fault := status[id].At("last_error", "message").Str()
@@ -120,5 +118,32 @@ func TestACursorThatNobodyGaveIsRefused(t *testing.T) {
 				t.Errorf("%s: %s with a foreign cursor is answered %s", e.name, method, a.Raw)
 			}
 		}
+	}
+}
+
+var _ = testmcp.Register("pages-endless", func([]string) *testmcp.Server {
+	s := testmcp.Basic("endless")
+	s.Era, s.Quiet = testmcp.Legacy, true
+	s.On = map[string]testmcp.Handler{"tools/list": func(c *testmcp.Call) {
+		c.Result(tools("a") + fmt.Sprintf(`,"nextCursor":"%d"}`, c.Instance().Add("pages", 1)))
+	}}
+	return s
+})
+
+func TestAListWithoutEndIsGivenUp(t *testing.T) {
+	t.Parallel()
+	p := start(t, testmcp.Config("", map[string]string{"one": testmcp.NewRecorder(t).Entry("pages-endless", nil)}), testmcp.WithoutReady())
+	testmcp.Eventually(t, "word of too many pages in the status", func() bool {
+		return strings.Contains(p.Status().At("upstreams", 0, "last_error", "message").Str(), "pages")
+	})
+	c := p.Client(testmcp.Modern)
+	if got := c.ToolNames(); !slices.Equal(got, []string{"one__a"}) {
+		t.Errorf("%q are listed", got)
+	}
+	if prompts := c.List("prompts/list", "prompts"); len(prompts) != 1 {
+		t.Errorf("%d prompts are listed", len(prompts))
+	}
+	if p.Metrics().Sum("mcp_proxy_limit_exceeded_total") == 0 {
+		t.Error("the limit is not counted")
 	}
 }

@@ -40,7 +40,7 @@ func TestPoliciesChooseToolsByTheirOwnNames(t *testing.T) {
 	for i, tt := range tests {
 		servers[fmt.Sprint("s", i)] = testmcp.NewRecorder(t).Entry("shop", nil, `"tool_policy":`+tt.policy)
 	}
-	p := testmcp.StartProxy(t, testmcp.Config("", servers))
+	p := start(t, testmcp.Config("", servers))
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := testmcp.Connect(t, p.Server(fmt.Sprint("s", i)), testmcp.Legacy)
@@ -70,7 +70,7 @@ var hiding = []struct{ name, path, hidden string }{
 
 func startHiding(t *testing.T) *testmcp.Proxy {
 	t.Helper()
-	return testmcp.StartProxy(t, testmcp.Config(`{"profiles":{"readers":{"servers":["one"],"tool_policy":{"expose":["get_*"]}},"none":{"servers":["two"],"tool_policy":{"deny":["*"]}}}}`,
+	return start(t, testmcp.Config(`{"profiles":{"readers":{"servers":["one"],"tool_policy":{"expose":["get_*"]}},"none":{"servers":["two"],"tool_policy":{"deny":["*"]}}}}`,
 		map[string]string{
 			"one": testmcp.NewRecorder(t).Entry("shop", nil, `"tool_policy":{"deny":["delete_*"]}`),
 			"two": testmcp.NewRecorder(t).Entry("shop", nil, `"tool_policy":{"expose":["ab"]}`),

@@ -114,7 +114,7 @@ func TestAServerThatAnnouncesAChangeAtEachListingIsNotAskedAgainAtOnce(t *testin
 
 func TestAChangeIsToldToThoseWhoSeeIt(t *testing.T) {
 	t.Parallel()
-	p := testmcp.StartProxy(t, testmcp.Config(`{"profiles":{"fixed":{"servers":["one"],"tool_policy":{"expose":["echo"]}},"two":{"servers":["two"]}}}`, map[string]string{
+	p := start(t, testmcp.Config(`{"profiles":{"fixed":{"servers":["one"],"tool_policy":{"expose":["echo"]}},"two":{"servers":["two"]}}}`, map[string]string{
 		"one": testmcp.NewRecorder(t).Entry("restless", nil),
 		"two": testmcp.NewRecorder(t).Entry("restless", nil, `"tool_policy":{"deny":["added*"]}`),
 	}))

@@ -176,7 +176,7 @@ var _ = behaviour("newer-shapes", func() *testmcp.Server {
 func TestWhatOnlyNewClientsCanTakeIsLeftOutForOldOnes(t *testing.T) {
 	t.Parallel()
 	rec := testmcp.NewRecorder(t)
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"one": rec.Entry("newer-shapes", []string{"modern"})}))
+	p := start(t, testmcp.Config("", map[string]string{"one": rec.Entry("newer-shapes", []string{"modern"})}))
 	for _, e := range eras {
 		c := p.Client(e.era)
 		tool, result := definitions(c)["one__list"], c.CallTool("one__list", "").Result()

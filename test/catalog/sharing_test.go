@@ -86,7 +86,7 @@ func TestASharedServerCountsForEverybody(t *testing.T) {
 func TestCallersWithoutASessionShareByWhoTheyAre(t *testing.T) {
 	t.Parallel()
 	rec := testmcp.NewRecorder(t)
-	p := testmcp.StartProxy(t, testmcp.Config(`{"auth":{"tokens":[{"name":"ann","token":"token-of-ann"},{"name":"ben","token":"token-of-ben"}]}}`,
+	p := start(t, testmcp.Config(`{"auth":{"tokens":[{"name":"ann","token":"token-of-ann"},{"name":"ben","token":"token-of-ben"}]}}`,
 		map[string]string{"pipe-old": rec.Entry("counter", nil, `"sharing":"session"`)}))
 	client := func(token string, era testmcp.Era) *testmcp.Client {
 		c := testmcp.NewClient(t, p.URL, era)
@@ -110,7 +110,7 @@ func TestCallersWithoutASessionShareByWhoTheyAre(t *testing.T) {
 func TestACallerWhoIsNobodyGetsAConnectionForOneCall(t *testing.T) {
 	t.Parallel()
 	rec := testmcp.NewRecorder(t)
-	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"pipe-old": rec.Entry("counter", nil, `"sharing":"session"`)}))
+	p := start(t, testmcp.Config("", map[string]string{"pipe-old": rec.Entry("counter", nil, `"sharing":"session"`)}))
 	c := p.Client(testmcp.Modern)
 	for range 2 {
 		if got := counted(c, kinds[0], 1); got != "1 of 1" {

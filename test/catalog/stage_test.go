@@ -79,7 +79,7 @@ func startAll(t *testing.T, behaviour, settings string, more ...string) stage {
 	for _, k := range kinds {
 		servers[k.name], s.recs[k.name] = k.entry(t, k, behaviour, more)
 	}
-	s.Proxy = testmcp.StartProxy(t, testmcp.Config(settings, servers))
+	s.Proxy = start(t, testmcp.Config(settings, servers))
 	return s
 }
 
@@ -87,7 +87,7 @@ func startAll(t *testing.T, behaviour, settings string, more ...string) stage {
 func startOne(t *testing.T, behaviour, settings string, more ...string) (*testmcp.Proxy, *testmcp.Recorder) {
 	t.Helper()
 	rec := testmcp.NewRecorder(t)
-	return testmcp.StartProxy(t, testmcp.Config(settings, map[string]string{"one": rec.Entry(behaviour, nil, more...)})), rec
+	return start(t, testmcp.Config(settings, map[string]string{"one": rec.Entry(behaviour, nil, more...)})), rec
 }
 
 // definitions gives the tools of a list by name.
@@ -120,4 +120,17 @@ func holds(t *testing.T, what, text string, parts ...string) {
 			t.Errorf("%s has no word of %q:\n%s", what, p, text)
 		}
 	}
+}
+
+// endAtOnce keeps the race detector of the program from waiting a second at each exit.
+const endAtOnce = "GORACE=atexit_sleep_ms=0"
+
+func start(t *testing.T, config string, opts ...testmcp.ProxyOption) *testmcp.Proxy {
+	t.Helper()
+	return testmcp.StartProxy(t, config, append(opts, testmcp.WithEnv(endAtOnce))...)
+}
+
+func run(t *testing.T, files map[string]string, env []string, args ...string) testmcp.Ran {
+	t.Helper()
+	return testmcp.Run(t, files, append(slices.Clone(env), endAtOnce), args...)
 }

@@ -40,26 +40,46 @@ func checkTimedOut(t *testing.T, a testmcp.Answer, k kind, tool, limit string, l
 	}
 }
 
-func TestASilentCallIsGivenUpAlikeForEveryKindOfServer(t *testing.T) {
-	t.Parallel()
-	s := startAll(t, "patient", "", `"call_timeout":"400ms"`)
+// hung is a call that is under way and silent, and what its server saw of it.
+type hung struct {
+	name   string
+	k      kind
+	client *testmcp.Client
+	held   *testmcp.Pending
+	call   testmcp.Record
+}
+
+// hang begins a call at every kind of server by clients of both eras.
+func hang(t *testing.T, s stage, tool, params string) (all []hung) {
+	t.Helper()
 	for _, e := range eras {
+		c := s.Client(e.era)
 		for _, k := range kinds {
-			t.Run(e.name+" of "+k.name, func(t *testing.T) {
-				c, rec := s.Client(e.era), s.recs[k.name]
-				before := rec.Count(testmcp.CalledTool("hang"))
-				held := c.Begin("tools/call", testmcp.ToolParams(k.tool("hang"), ""))
-				call := newest(t, rec, before, "hang")
-				checkTimedOut(t, held.Final(), k, "hang", "call_timeout", 400*time.Millisecond)
-				rec.Wait(t, isCancelOf(call))
-				if text := c.CallTool(k.tool("echo"), `{"text":"still here"}`).Text(); text != "still here" {
-					t.Errorf("the next call gave %q", text)
-				}
-				if n := rec.Count(testmcp.Is(testmcp.Start)); n != 1 {
-					t.Errorf("the server was started %d times", n)
-				}
-			})
+			before := s.recs[k.name].Count(testmcp.CalledTool(tool))
+			h := hung{name: e.name + " of " + k.name, k: k, client: c, held: c.Begin("tools/call", `{"name":"`+k.tool(tool)+`",`+params+`}`)}
+			h.call = newest(t, s.recs[k.name], before, tool)
+			all = append(all, h)
 		}
+	}
+	return all
+}
+
+// The tests of time limits run alone: what others do beside them takes time too.
+
+func TestASilentCallIsGivenUpAlikeForEveryKindOfServer(t *testing.T) {
+	s := startAll(t, "patient", "", `"call_timeout":"1s"`)
+	for _, h := range hang(t, s, "hang", `"arguments":{}`) {
+		t.Run(h.name, func(t *testing.T) {
+			checkTimedOut(t, h.held.Final(), h.k, "hang", "call_timeout", time.Second)
+			rec := s.recs[h.k.name]
+			rec.Wait(t, isCancelOf(h.call))
+			if text := h.client.CallTool(h.k.tool("echo"), `{"text":"still here"}`).Text(); text != "still here" {
+				t.Errorf("the next call gave %q", text)
+			}
+			if n := rec.Count(testmcp.Is(testmcp.Start)); n != 1 {
+				t.Errorf("the server was started %d times", n)
+			}
+		})
 	}
 	m := s.Metrics()
 	for _, k := range kinds {
@@ -80,50 +100,29 @@ func TestASilentCallIsGivenUpAlikeForEveryKindOfServer(t *testing.T) {
 // A call that reports progress may take longer than call_timeout, whether the client has asked for progress or not, but
 // never longer than max_call_time.
 func TestProgressHoldsACallOpenUpToItsLongestTime(t *testing.T) {
-	t.Parallel()
-	s := startAll(t, "patient", "", `"call_timeout":"1s"`, `"max_call_time":"2500ms"`)
-	type held struct {
-		name    string
-		k       kind
-		asked   bool
-		short   *testmcp.Pending
-		endless *testmcp.Pending
-		call    testmcp.Record
+	s := startAll(t, "patient", "", `"call_timeout":"1500ms"`, `"max_call_time":"3s"`)
+	const mine = `,"_meta":{"progressToken":"mine"}`
+	short := map[bool][]hung{}
+	for asked, meta := range map[bool]string{false: ``, true: mine} {
+		short[asked] = hang(t, s, "steady", `"arguments":{"ms":150,"steps":12}`+meta)
 	}
-	var all []held
-	for _, e := range eras {
-		c := s.Client(e.era)
-		for _, k := range kinds {
-			for meta, asked := range map[string]bool{``: false, `,"_meta":{"progressToken":"mine"}`: true} {
-				params := func(steps string) string {
-					return `{"name":"` + k.tool("steady") + `","arguments":{"ms":150,"steps":` + steps + `}` + meta + `}`
-				}
-				h := held{name: e.name + " of " + k.name + meta, k: k, asked: asked, short: c.Begin("tools/call", params("10"))}
-				before := s.recs[k.name].Count(endless)
-				h.endless = c.Begin("tools/call", params("0"))
-				h.call = s.recs[k.name].WaitN(t, before+1, endless)[before]
-				all = append(all, h)
+	endless := append(hang(t, s, "steady", `"arguments":{"ms":150}`), hang(t, s, "steady", `"arguments":{"ms":150}`+mine)...)
+	for asked, all := range short {
+		for _, h := range all {
+			a := h.held.Final()
+			if a.Text() != "done" {
+				t.Errorf("%s: the call with progress for 1.8 s gave %s %v", h.name, a.Raw, a.Error)
 			}
+			checkReports(t, a, asked, 12)
 		}
 	}
-	for _, h := range all {
-		t.Run(h.name, func(t *testing.T) {
-			a := h.short.Final()
-			if a.Text() != "done" {
-				t.Errorf("the call with progress for 1.5 s gave %s %v", a.Raw, a.Error)
-			}
-			checkReports(t, a, h.asked, 10)
-			checkTimedOut(t, h.endless.Final(), h.k, "steady", "max_call_time", 2500*time.Millisecond)
-			s.recs[h.k.name].Wait(t, isCancelOf(h.call))
-		})
+	for _, h := range endless {
+		checkTimedOut(t, h.held.Final(), h.k, "steady", "max_call_time", 3*time.Second)
+		s.recs[h.k.name].Wait(t, isCancelOf(h.call))
 	}
-	if n := s.Metrics().Sum("mcp_proxy_cancellations_total", "cause", "max_time"); n != float64(len(all)) {
-		t.Errorf("%v calls are counted as too long, want %d", n, len(all))
+	if n := s.Metrics().Sum("mcp_proxy_cancellations_total", "cause", "max_time"); n != float64(len(endless)) {
+		t.Errorf("%v calls are counted as too long, want %d", n, len(endless))
 	}
-}
-
-func endless(r testmcp.Record) bool {
-	return testmcp.CalledTool("steady")(r) && r.Frame.At("params", "arguments", "steps").Int() == 0
 }
 
 // checkReports tells whether a client got the progress that it asked for under its own token, and otherwise none.
