@@ -31,6 +31,7 @@ const (
 	LimitBatch     = "batch"
 	LimitSlots     = "slots"
 	LimitMailbox   = "mailbox"
+	LimitParked    = "parked"
 	LimitListens   = "listens"
 	LimitSSEEvents = "sse_event"
 	LimitRevoked   = "revoked_sessions" // ended sessions that are remembered
@@ -71,7 +72,7 @@ func New(reg prometheus.Registerer) *Counters {
 		c.dropped.WithLabelValues(w)
 	}
 	for _, l := range []string{LimitBody, LimitFrame, LimitDepth, LimitSessions, LimitStreams, LimitInFlight, LimitBuffered, LimitPages,
-		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume} {
+		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitParked, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume} {
 		c.limits.WithLabelValues(l)
 	}
 	return c

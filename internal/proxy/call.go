@@ -10,7 +10,8 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// call is one request on its way. It is used by one goroutine, but for the timers that end its context.
+// call is one request on its way. It is used by one goroutine at a time, but for the timers that end its context and the
+// questions that the upstream asks meanwhile.
 type call struct {
 	p      *Proxy
 	req    *Request
@@ -23,45 +24,133 @@ type call struct {
 	item   *Item
 	key    wire.Span // of the name or URI in the frame
 
-	peer     *upstream.Peer
-	upID     uint64
-	token    wire.Span // the client's progress token
-	idle     *time.Timer
-	idleFor  time.Duration
-	answered bool
+	lease   *upstream.Lease
+	peer    *upstream.Peer
+	x       upstream.Exchange // with the upstream, under way
+	upID    uint64
+	token   []byte // the client's progress token, as it wrote it
+	clock   clock
+	longest *time.Timer
+	asks    asks
+	// unlink parts the life of the call from that of the request that it came with, which a parked call outlives.
+	unlink func() bool
+	parked bool
+	// publish makes a parked call one that can be taken up; it comes last, when nobody else looks at the call any more.
+	publish func()
 }
 
 // forward sends the request to the owner of the item and brings back what comes for it.
 func (c *call) forward() (Answer, Outcome) {
-	s := c.p.metrics.of(c.up, c.method)
-	cfg := c.item.Upstream.Config()
-	longest := time.AfterFunc(cfg.MaxCallTime, func() { c.cancel(CauseMaxTime) })
-	defer longest.Stop()
 	if err := c.checkHeaders(); err != nil {
 		return Failure(c.rawID(), wire.CodeHeaderMismatch, err.Error(), nil), Invalid
 	}
-	lease, err := c.item.Upstream.Acquire(c.ctx, c.req.Caller.unit())
-	queued := time.Since(c.began)
+	s := c.p.metrics.of(c.up, c.method)
+	cfg := c.item.Upstream.Config()
+	cancel, began := c.cancel, c.began
+	c.longest = time.AfterFunc(cfg.MaxCallTime, func() { cancel(CauseMaxTime) })
+	defer func() {
+		if !c.parked {
+			c.release()
+		}
+	}()
+	var err error
+	c.lease, err = c.item.Upstream.Acquire(c.ctx, c.req.Caller.unit())
+	queued := time.Since(began)
 	s.queue.Observe(queued.Seconds())
 	if err != nil {
 		return c.fault(err)
 	}
-	defer lease.Release()
-	c.peer, c.idleFor = lease.Peer(), cfg.CallTimeout
-	c.idle = time.AfterFunc(c.idleFor, func() { c.cancel(CauseInactivity) })
-	defer c.idle.Stop()
-	defer func() { s.atUpstream.Observe((time.Since(c.began) - queued).Seconds()) }()
-	out := c.outgoing()
-	x, err := lease.Start(c.ctx, out)
-	if err != nil {
-		return c.fault(err)
+	c.peer = c.lease.Peer()
+	c.mayPark()
+	cancel = c.cancel
+	c.clock.start(cfg.CallTimeout, func() { cancel(CauseInactivity) })
+	defer func() { s.atUpstream.Observe((time.Since(began) - queued).Seconds()) }()
+	return c.rounds(nil)
+}
+
+// release gives back what the call holds.
+func (c *call) release() {
+	c.longest.Stop()
+	c.clock.stop()
+	if c.lease != nil {
+		c.lease.Release()
 	}
-	a, o := c.follow(lease, x)
-	if !c.answered && c.ctx.Err() != nil {
-		lease.Cancel(c.upID, context.Cause(c.ctx).Error())
+	if c.unlink != nil {
+		c.unlink()
+		c.cancel(nil)
 	}
-	x.Close(!c.answered)
-	return a, o
+}
+
+// rounds runs the exchange with the upstream, and again for as long as a modern one asks for more than the request
+// brought and the client is a legacy one, which is asked here (2026-07-28, basic/patterns/mrtr).
+func (c *call) rounds(extra []member) (Answer, Outcome) {
+	for round := 0; ; round++ {
+		x, err := c.lease.Start(c.ctx, c.outgoing(extra))
+		if err != nil {
+			return c.fault(err)
+		}
+		c.x = x
+		f, a, o := c.follow()
+		if f == nil {
+			return a, o
+		}
+		if !c.drives(f) {
+			return c.result(f)
+		}
+		if extra, err = c.gather(f, round); err != nil {
+			return c.notGathered(err)
+		}
+	}
+}
+
+// follow reads what comes for the call until its answer. A result is given as its frame; anything else that ends the
+// exchange, or parks the call, as what is answered for it.
+func (c *call) follow() (*wire.Frame, Answer, Outcome) {
+	for {
+		f, err := c.x.Next(c.ctx)
+		if err != nil {
+			a, o := c.fault(err)
+			c.closeExchange(false)
+			return nil, a, o
+		}
+		switch f.Kind {
+		case wire.KindNotification:
+			c.notified(f)
+		case wire.KindRequest:
+			if a, ok := c.asked(f); ok {
+				return nil, a, OK
+			}
+		case wire.KindResponse:
+			c.closeExchange(true)
+			return f, Answer{}, OK
+		case wire.KindError:
+			c.closeExchange(true)
+			a, o := c.refused(f)
+			return nil, a, o
+		}
+	}
+}
+
+// closeExchange ends the exchange: what was asked meanwhile is over, and an upstream that has not answered is told that
+// nobody waits any more.
+func (c *call) closeExchange(answered bool) {
+	c.asks.end()
+	if !answered && c.ctx.Err() != nil {
+		c.lease.Cancel(c.upID, context.Cause(c.ctx).Error())
+	}
+	c.x.Close(!answered)
+}
+
+// refused makes the answer of an upstream's own error.
+func (c *call) refused(f *wire.Frame) (Answer, Outcome) {
+	if c.method == "completion/complete" && isMethodNotFound(f) {
+		// Whoever offers something to complete need not know how.
+		return Result(c.rawID(), c.p.eraResult([]byte(`{"completion":{"values":[],"total":0,"hasMore":false}}`), c.req.Caller.Era)), OK
+	}
+	if a, ok := c.urlsNeeded(f); ok {
+		return a, OK
+	}
+	return c.errorAnswer(f), RPCError
 }
 
 // checkHeaders compares the headers that repeat arguments, where the client's transport has headers.
@@ -73,52 +162,30 @@ func (c *call) checkHeaders() error {
 	return checkHeaders(c.item.offer.params, f.Body.Get(f.Raw, "arguments").Of(f.Raw), c.req.Param)
 }
 
-// follow reads what comes for the call until its answer.
-func (c *call) follow(lease *upstream.Lease, x upstream.Exchange) (Answer, Outcome) {
-	for {
-		f, err := x.Next(c.ctx)
-		if err != nil {
-			return c.fault(err)
-		}
-		switch f.Kind {
-		case wire.KindNotification:
-			c.notified(f)
-		case wire.KindRequest:
-			c.idle.Reset(c.idleFor)
-			lease.Refuse(x, f)
-		case wire.KindResponse:
-			c.answered = true
-			return c.result(f)
-		case wire.KindError:
-			c.answered = true
-			if c.method == "completion/complete" && isMethodNotFound(f) {
-				// Whoever offers something to complete need not know how.
-				return Result(c.rawID(), c.p.eraResult([]byte(`{"completion":{"values":[],"total":0,"hasMore":false}}`), c.req.Caller.Era)), OK
-			}
-			return c.errorAnswer(f), RPCError
-		}
-	}
-}
-
 // notified passes on a notification that belongs to this call, if the client can take it.
 func (c *call) notified(f *wire.Frame) {
 	switch f.Method {
 	case "notifications/progress":
-		c.idle.Reset(c.idleFor)
-		if !c.token.Ok() {
+		c.clock.alive()
+		if len(c.token) == 0 {
 			return // the token was ours, so that progress holds the call open
 		}
 		var p wire.Patch
 		p.Reset(f.Raw)
-		p.Replace(f.Body.Get(f.Raw, "progressToken"), c.token.Of(c.req.Frame.Raw))
+		p.Replace(f.Body.Get(f.Raw, "progressToken"), c.token)
 		c.req.Sink.Notify(p.Append(nil))
 	case "notifications/message":
-		c.idle.Reset(c.idleFor)
+		c.clock.alive()
 		if !passesLevel(f, c.req.Caller.LogLevel) {
 			c.p.count.Drop(count.DropLog)
 			return
 		}
 		c.req.Sink.Notify(f.Raw)
+	case "notifications/elicitation/complete":
+		// The modern era has no such word: the client comes back when it is done (2026-07-28, changelog).
+		if c.req.Caller.Era == wire.Legacy {
+			c.req.Sink.Notify(f.Raw)
+		}
 	case "notifications/cancelled":
 		c.p.count.Drop(count.DropNotification)
 	default:

@@ -16,6 +16,11 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 	began := time.Now()
 	c := &call{p: p, req: req, ctx: ctx, cancel: cancel, began: began, up: ourselves, method: req.Frame.Method}
 	flight := p.metrics.flight[ourselves]
+	defer func() {
+		if c.publish != nil {
+			c.publish()
+		}
+	}()
 	if kind, key, ok := c.routed(); ok {
 		it, refusal := c.route(kind, key)
 		if it == nil {
@@ -25,6 +30,9 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 			return c.finish(c.answerLocally(it))
 		}
 		c.item, c.up = it, it.Upstream.ID
+		if a, o, ok := c.resume(); ok {
+			return c.finish(a, o)
+		}
 		flight = p.metrics.flight[c.up]
 		flight.Inc()
 		defer flight.Dec()

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +18,7 @@ var methods = []string{
 }
 
 // routed are the methods that go to upstreams; their series exist from the first scrape.
-var routed = []string{"tools/call", "prompts/get", "resources/read"}
+var routed = []string{"tools/call", "prompts/get", "resources/read", "completion/complete"}
 
 // Metrics are the metrics of requests.
 type Metrics struct {
@@ -27,6 +28,7 @@ type Metrics struct {
 	queue         *prometheus.HistogramVec
 	inFlight      *prometheus.GaugeVec
 	cancellations *prometheus.CounterVec
+	asks          *prometheus.CounterVec
 	series        map[string]map[string]*series
 	flight        map[string]prometheus.Gauge
 }
@@ -54,9 +56,11 @@ func NewMetrics(reg prometheus.Registerer, upstreams []string) *Metrics {
 			Name: "mcp_proxy_requests_in_flight", Help: "Requests that have no answer yet."}, []string{"upstream"}),
 		cancellations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcp_proxy_cancellations_total", Help: "Requests to upstreams that were cancelled, by cause."}, []string{"upstream", "cause"}),
+		asks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcp_proxy_server_requests_total", Help: "Requests of upstreams to clients, by how they ended."}, []string{"upstream", "method", "outcome"}),
 		series: map[string]map[string]*series{}, flight: map[string]prometheus.Gauge{},
 	}
-	reg.MustRegister(m.requests, m.duration, m.atUpstream, m.queue, m.inFlight, m.cancellations)
+	reg.MustRegister(m.requests, m.duration, m.atUpstream, m.queue, m.inFlight, m.cancellations, m.asks)
 	for _, up := range append([]string{ourselves}, upstreams...) {
 		m.add(up)
 	}
@@ -72,6 +76,11 @@ func (m *Metrics) add(up string) {
 	} else {
 		for _, c := range causes {
 			m.cancellations.WithLabelValues(up, string(c))
+		}
+		for _, method := range askMethods {
+			for _, o := range askOutcomes {
+				m.asks.WithLabelValues(up, method, string(o))
+			}
 		}
 	}
 	for _, method := range names {
@@ -96,6 +105,20 @@ func (m *Metrics) of(up, method string) *series {
 		return one
 	}
 	return m.series[ourselves]["other"]
+}
+
+// What upstreams may ask, and how that ends.
+var (
+	askMethods  = []string{methodElicit, methodSample, methodRoots, "other"}
+	askOutcomes = []Outcome{OK, RPCError, Timeout, Cancelled, Denied, Invalid}
+)
+
+// serverRequest counts a request of an upstream.
+func (m *Metrics) serverRequest(up, method string, o Outcome) {
+	if !slices.Contains(askMethods, method) {
+		method = "other"
+	}
+	m.asks.WithLabelValues(up, method, string(o)).Inc()
 }
 
 func (m *Metrics) cancelled(up string, c Cause) {

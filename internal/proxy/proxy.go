@@ -45,10 +45,14 @@ type Proxy struct {
 	names   *namer
 	grace   time.Duration
 
-	links      *links
-	pages      *pages
-	levels     levels
-	watching   watching
+	links    *links
+	pages    *pages
+	levels   levels
+	watching watching
+	parked   *parkings
+	// base is the parent of calls that may outlive the request that brought them.
+	base       context.Context
+	endBase    context.CancelCauseFunc
 	background sync.WaitGroup // what is told upstreams off everybody's path
 
 	requestPrefix string
@@ -70,7 +74,8 @@ func New(o Options, relay *Relay) *Proxy {
 	p := &Proxy{ups: o.Upstreams, server: o.Server, log: o.Log, count: o.Count, grace: o.ListGrace,
 		metrics: NewMetrics(o.Registry, ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
 	p.serverInfo = serverInfo(o.Server)
-	p.links, p.pages = newLinks(), newPages()
+	p.links, p.pages, p.parked = newLinks(), newPages(), newParkings()
+	p.base, p.endBase = context.WithCancelCause(context.Background())
 	p.watching.subs = map[watchKey]map[*Subscriptions]string{}
 	p.catalog.onUpdate = p.updated
 	p.requestPrefix = randomPrefix()
@@ -147,6 +152,8 @@ func (p *Proxy) Start() {
 // Stop ends the keeping of the catalog and waits for it.
 func (p *Proxy) Stop() {
 	p.cancel()
+	p.parked.stop()
+	p.endBase(CauseShutdown)
 	p.runs.Wait()
 	p.background.Wait()
 }

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"strconv"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -19,7 +21,7 @@ type member struct {
 
 // outgoing makes the frame for the upstream. Only the id, the name, the progress token and what differs between the two
 // eras is changed; every other byte is the client's.
-func (c *call) outgoing() *upstream.Outgoing {
+func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	f, it := c.req.Frame, c.item
 	c.upID = it.Upstream.NextID()
 	id := wire.AppendUpstreamID(nil, c.upID)
@@ -36,6 +38,9 @@ func (c *call) outgoing() *upstream.Outgoing {
 	}
 	if c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern {
 		p.Remove(&f.Body, "task")
+	}
+	for _, m := range extra {
+		p.Insert(&f.Body, m.name, m.value)
 	}
 	out := &upstream.Outgoing{ID: c.upID, Method: f.Method, Name: c.mirrored(), Frame: p.Append(make([]byte, 0, p.Len()+1))}
 	if c.peer.Era == wire.Modern && len(it.offer.params) > 0 {
@@ -57,10 +62,12 @@ func (c *call) mirrored() string {
 func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 	f := c.req.Frame
 	var add []member
-	c.token = f.Meta.Get(f.Raw, "progressToken")
+	c.token = nil
+	token := f.Meta.Get(f.Raw, "progressToken")
 	switch {
-	case c.token.Ok():
-		p.Replace(c.token, id)
+	case token.Ok():
+		c.token = bytes.Clone(token.Of(f.Raw))
+		p.Replace(token, id)
 	case f.Method == "tools/call":
 		// A token of our own, so that progress can hold the call open. What comes for it goes no further.
 		add = append(add, member{"progressToken", id})
@@ -69,6 +76,10 @@ func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 	case c.req.Caller.Era == wire.Modern && c.peer.Era == wire.Legacy:
 		for _, k := range modernKeys {
 			p.Remove(&f.Meta, k)
+		}
+	case c.req.Caller.Era == wire.Modern && c.item.Upstream.Config().Elicitation.Mode == config.ElicitationDecline:
+		if caps, ok := wire.ObjectAt(f.Raw, f.Meta.Get(f.Raw, wire.MetaClientCapabilities)); ok {
+			p.Remove(&caps, "elicitation")
 		}
 	case c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern:
 		add = append(add, member{wire.MetaProtocolVersion, wire.AppendString(nil, c.peer.Version)},
@@ -126,6 +137,9 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 	var p wire.Patch
 	p.Reset(f.Raw)
 	c.exposeURIs(&p, f)
+	if down == wire.Modern && up == wire.Modern && string(f.Body.Get(f.Raw, "resultType").Of(f.Raw)) == typeInput {
+		c.labelInputs(&p, f)
+	}
 	if down == up && p.Empty() {
 		// Only the id differs: what stands before and behind it goes out as it came.
 		return Answer{parts: [3][]byte{f.Raw[:f.ID.Start], c.rawID(), f.Raw[f.ID.End:]}, frame: f}, outcome

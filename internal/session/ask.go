@@ -88,10 +88,10 @@ func (x *exchange) Ask(ctx context.Context, method string, params []byte) (*wire
 	return x.questions.ask(ctx, method, params, x.m.limits, x.push)
 }
 
-// push writes a frame to the stream of this request; false where it cannot be written.
+// push writes a frame to the stream of this request, or keeps it for the client that is away; false where neither is possible.
 func (x *exchange) push(frame []byte) bool {
 	x.Notify(frame)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.state == streaming
+	return x.state == streaming || x.state == away
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -78,10 +79,10 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 		return
 	}
 	defer p.m.calls.Done()
-	x := p.m.newExchange(p.w, p.accept, s)
 	all, cancelAll := context.WithCancelCause(p.m.base)
 	defer cancelAll(nil)
-	defer p.awaitClient(all, cancelAll, x)()
+	x, stop := p.exchange(s, cancelAll, func() []byte { return allTooLarge(requests) })
+	defer stop()
 	answers := &batchAnswers{x: x}
 	for i := range failed {
 		answers.add(&failed[i])
@@ -106,6 +107,18 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 	}
 	wg.Wait()
 	answers.finish()
+}
+
+// allTooLarge is answerTooLarge for all requests of a batch.
+func allTooLarge(requests []*wire.Frame) []byte {
+	if len(requests) == 0 { // all answers are refusals
+		return answerTooLarge(nil)
+	}
+	var parts [][]byte
+	for _, f := range requests {
+		parts = append(parts, answerTooLarge(f.ID.Of(f.Raw)))
+	}
+	return append(append([]byte{'['}, bytes.Join(parts, []byte{','})...), ']')
 }
 
 // batchAnswers gathers the answers of a batch, which go out as one array: as the body, or as the last event once

@@ -15,19 +15,27 @@ import (
 const writeTimeout = 15 * time.Second
 
 // exchange is the response to one POST. Its first frame decides whether it is JSON or a stream of events; if none has
-// come after a while it becomes a stream, so that nothing on the way takes the silence for the end.
+// come after a while it becomes a stream, so that nothing on the way takes the silence for the end. The stream of a
+// session outlives the connection: what is said while the client is away is kept, and a GET goes on with it.
 type exchange struct {
-	m      *Manager
-	w      http.ResponseWriter
-	rc     *http.ResponseController
-	accept acceptance
-	unread *news // announcements for a legacy client; nil for none
+	m       *Manager
+	accept  acceptance
+	session *session // nil where it belongs to none
+	// giveUp ends the requests of a client that has gone and does not come back; nil where nobody waits for it.
+	giveUp func()
+	// tooLarge makes what is kept in place of an answer for which there is no room.
+	tooLarge func() []byte
+	unread   *news // announcements for a legacy client; nil for none
 	// questions are those of a legacy client; nil where it cannot be asked.
 	questions *questions
+	post      outlet
 
 	mu    sync.Mutex
 	state exchangeState
+	out   *outlet     // where the response is written; nil while nobody takes it
+	tape  *tape       // nil where nobody can come back to it
 	timer *time.Timer // commits to a stream, then writes comments
+	gone  *time.Timer // runs while the client is away; then giveUp
 	buf   []byte
 }
 
@@ -36,21 +44,43 @@ type exchangeState uint8
 const (
 	undecided exchangeState = iota
 	streaming
-	over // finished, or the client does not take it any more
+	away // a stream whose client is not there and may come back
+	over // finished, or nobody takes it any more
 )
 
-// newExchange begins the response to a POST; s is nil where it belongs to no session.
-func (m *Manager) newExchange(w http.ResponseWriter, accept acceptance, s *session) *exchange {
-	x := &exchange{m: m, w: w, rc: http.NewResponseController(w), accept: accept}
-	if s != nil && !s.alone() {
+// outlet is an HTTP response that a stream is written to: that of its POST, or that of a GET which goes on with it.
+type outlet struct {
+	w  http.ResponseWriter
+	rc *http.ResponseController
+	// left is closed when nothing will be written any more. It is nil for a POST, which waits for its requests.
+	left chan struct{}
+}
+
+// newExchange begins the response to a POST that belongs to no session.
+func (m *Manager) newExchange(w http.ResponseWriter, accept acceptance) *exchange {
+	x := &exchange{m: m, accept: accept, post: outlet{w: w, rc: http.NewResponseController(w)}}
+	x.begin()
+	return x
+}
+
+// newSessionExchange begins the response to a POST of a session.
+func (m *Manager) newSessionExchange(p *poster, s *session, giveUp func(), tooLarge func() []byte) *exchange {
+	x := &exchange{m: m, accept: p.accept, session: s, giveUp: giveUp, tooLarge: tooLarge, post: outlet{w: p.w, rc: http.NewResponseController(p.w)}}
+	if !s.alone() {
 		x.unread, x.questions = s.unread, &s.questions
 	}
-	if accept.stream {
-		x.mu.Lock() // tick, which uses the timer, may come before the timer is kept
-		x.timer = time.AfterFunc(m.opt.StreamAfter, x.tick)
-		x.mu.Unlock()
-	}
+	x.begin()
 	return x
+}
+
+func (x *exchange) begin() {
+	x.out = &x.post
+	if !x.accept.stream {
+		return
+	}
+	x.mu.Lock() // tick, which uses the timer, may come before the timer is kept
+	x.timer = time.AfterFunc(x.m.opt.StreamAfter, x.tick)
+	x.mu.Unlock()
 }
 
 // tick commits to a stream, or keeps the one there is alive.
@@ -58,10 +88,13 @@ func (x *exchange) tick() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	switch x.state {
-	case over:
+	case over, away:
 		return
 	case undecided:
 		x.commit()
+		if x.tape.primes(x.session) {
+			return // that was a sign of life
+		}
 	}
 	x.write(wire.AppendComment(x.buf[:0], ""))
 	if x.state == streaming {
@@ -71,12 +104,17 @@ func (x *exchange) tick() {
 
 // commit makes the response a stream. x.mu is held.
 func (x *exchange) commit() {
-	h := x.w.Header()
-	streamHeaders(h)
-	x.w.WriteHeader(http.StatusOK)
+	streamHeaders(x.out.w.Header())
+	x.out.w.WriteHeader(http.StatusOK)
 	x.state = streaming
 	x.m.open[streamPost].Add(1)
 	x.timer.Reset(x.m.opt.KeepAlive)
+	if x.session != nil && !x.session.alone() {
+		x.tape = x.m.shelf.open(&x.session.tapes, x, nil)
+	}
+	if x.tape.primes(x.session) {
+		x.write(x.tape.appendPriming(x.buf[:0]))
+	}
 	if x.unread != nil {
 		x.announce()
 	}
@@ -86,7 +124,7 @@ func (x *exchange) commit() {
 func (x *exchange) announce() {
 	c := x.unread.take()
 	for _, a := range announcements(c, "") {
-		x.write(wire.AppendEvent(x.buf[:0], "message", "", a))
+		x.say(a)
 	}
 	if x.state == over {
 		x.unread.add(c)
@@ -100,31 +138,62 @@ func streamHeaders(h http.Header) {
 	h["X-Accel-Buffering"] = []string{"no"}
 }
 
-// write sends bytes of the stream and flushes. A client that does not take them in time is given up. x.mu is held.
+// say sends a frame as an event and keeps it for a client that loses it. x.mu is held.
+func (x *exchange) say(frame []byte) {
+	id := ""
+	if x.tape != nil {
+		seq := x.tape.next()
+		x.tape.keep(seq, frame, x.state == away)
+		id = x.tape.id(seq)
+	}
+	x.write(wire.AppendEvent(x.buf[:0], "message", id, frame))
+}
+
+// write sends bytes of the stream and flushes. A client that does not take them in time is taken to be gone. x.mu is
+// held.
 func (x *exchange) write(b []byte) {
 	x.buf = b
 	if x.state != streaming {
 		return
 	}
-	_ = x.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := x.w.Write(b)
-	if err == nil {
-		err = x.rc.Flush()
-	}
-	if err != nil {
-		x.leave()
+	if err := x.out.write(b); err != nil {
 		x.m.count.Drop(count.DropClientSlow)
+		x.lose()
 	}
 }
 
-// leave ends the stream for good. x.mu is held.
-func (x *exchange) leave() {
-	if x.state == streaming {
+// write sends bytes within the time that a client has to take them.
+func (o *outlet) write(b []byte) error {
+	_ = o.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := o.w.Write(b); err != nil {
+		return err
+	}
+	return o.rc.Flush()
+}
+
+// leave lets go of the response that was written to. deadline is for what the HTTP server writes at its end. x.mu is held.
+func (x *exchange) leave(deadline time.Time) {
+	o := x.out
+	if o == nil {
+		return
+	}
+	x.out = nil
+	_ = o.rc.SetWriteDeadline(deadline)
+	if o.left != nil {
+		close(o.left)
+	} else if x.state == streaming {
 		x.m.open[streamPost].Add(-1)
 	}
+}
+
+// end ends the response for good. x.mu is held.
+func (x *exchange) end() {
+	x.leave(time.Time{}) // the connection may carry another request
 	x.state = over
-	if x.timer != nil {
-		x.timer.Stop()
+	for _, t := range []*time.Timer{x.timer, x.gone} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 }
 
@@ -142,49 +211,56 @@ func (x *exchange) Notify(frame []byte) {
 	if x.state == undecided {
 		x.commit()
 	}
-	x.write(wire.AppendEvent(x.buf[:0], "message", "", frame))
+	x.say(frame)
 }
 
 // finish sends the answer and ends the response.
 func (x *exchange) finish(a *proxy.Answer, status int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.state == over {
+	switch {
+	case x.state == over:
 		return
-	}
-	if x.state == undecided && x.accept.json {
+	case x.state == undecided && x.accept.json:
 		x.json(a, status)
 		return
-	}
-	if x.state == undecided {
+	case x.state == undecided:
 		x.commit()
 	}
-	x.write(wire.AppendEvent(x.buf[:0], "message", "", a.Bytes()))
+	x.sayLast(a.Bytes())
+	x.tape.finish(x.state == streaming)
 	x.end()
+}
+
+// sayLast sends the answer. It is kept until it has certainly arrived or nobody will ask for it. x.mu is held.
+func (x *exchange) sayLast(frame []byte) {
+	id := ""
+	if x.tape != nil {
+		seq := x.tape.next()
+		id = x.tape.id(seq)
+		if !x.tape.keep(seq, frame, x.state == away) {
+			x.tape.insist(seq, x.tooLarge())
+		}
+	}
+	x.write(wire.AppendEvent(x.buf[:0], "message", id, frame))
 }
 
 // json answers with one JSON object. x.mu is held.
 func (x *exchange) json(a *proxy.Answer, status int) {
-	h := x.w.Header()
+	h := x.out.w.Header()
 	h["Content-Type"] = []string{"application/json"}
 	h["Content-Length"] = []string{strconv.Itoa(a.Len())}
-	_ = x.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	x.w.WriteHeader(status)
+	_ = x.out.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	x.out.w.WriteHeader(status)
 	for _, part := range a.Parts() {
 		if len(part) > 0 {
-			if _, err := x.w.Write(part); err != nil {
+			if _, err := x.out.w.Write(part); err != nil {
 				x.m.count.Drop(count.DropClientSlow)
 				break
 			}
 		}
 	}
 	x.end()
-}
-
-// end takes the write deadline back, for the next request on this connection. x.mu is held.
-func (x *exchange) end() {
-	x.leave()
-	_ = x.rc.SetWriteDeadline(time.Time{})
 }
 
 // finishSilently ends the response of a request that the client has cancelled: nothing more is said to it. Where the
@@ -201,16 +277,15 @@ func (x *exchange) finishSilently(id []byte) {
 		x.commit()
 	}
 	if x.state == streaming {
-		_ = x.rc.Flush()
-		x.end()
+		_ = x.out.rc.Flush()
 	}
+	x.tape.drop()
+	x.end()
 }
 
 // silent ends the exchange of a client that is not there any more.
 func (x *exchange) silent() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.state != over {
-		x.end()
-	}
+	x.end()
 }

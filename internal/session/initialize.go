@@ -31,7 +31,7 @@ func (p *poster) initialize(f *wire.Frame) {
 		p.w.Header()[headerSession] = []string{s.id}
 	}
 	a := proxy.Result(id, p.m.initializeResult(version, p.view))
-	x := p.m.newExchange(p.w, p.accept, nil)
+	x := p.m.newExchange(p.w, p.accept)
 	x.finish(&a, http.StatusOK)
 }
 

@@ -56,6 +56,7 @@ type Manager struct {
 	open     [streamKinds]atomic.Int64
 
 	seal    *sealer
+	shelf   *shelf
 	revoked *revoked
 	metrics *metrics
 
@@ -75,7 +76,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{opt: o, proxy: o.Proxy, log: o.Log, count: o.Count, limits: wire.Limits{MaxDepth: o.Limits.MaxDepth},
-		drained: make(chan struct{}), seal: seal, revoked: newRevoked(o.Memory, o.Count, o.Log), metrics: newMetrics(o.Registry),
+		drained: make(chan struct{}), seal: seal, revoked: newRevoked(o.Memory, o.Count, o.Log), metrics: newMetrics(o.Registry), shelf: newShelf(o.Sessions, o.Limits, o.Count),
 		sessions: map[string]*session{}, leaving: map[string]chan struct{}{}, listens: map[*listen]struct{}{}, stop: func() {}}
 	if m.opt.Ended == nil {
 		m.opt.Ended = func(string) {}
@@ -135,6 +136,7 @@ func (m *Manager) Stop() {
 	m.cancel(proxy.CauseShutdown)
 	m.stop()
 	m.runs.Wait()
+	m.shelf.stop()
 }
 
 // begin counts a call that Drain has to wait for; false where it is too late for one.

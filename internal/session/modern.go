@@ -164,7 +164,7 @@ func (p *poster) modernRequest(caller *proxy.Caller, f *wire.Frame) {
 	defer p.m.calls.Done()
 	ctx, cancel := context.WithCancelCause(p.m.base)
 	defer cancel(nil)
-	x := p.m.newExchange(p.w, p.accept, nil)
+	x := p.m.newExchange(p.w, p.accept)
 	stop := context.AfterFunc(p.r.Context(), func() { cancel(proxy.CauseClient) })
 	defer stop()
 	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: caller, Frame: f, Sink: x, Param: p.param})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -90,14 +89,18 @@ func (p *poster) drainRefused(id []byte) {
 	refuse(p.w, http.StatusServiceUnavailable, proxy.Failure(id, wire.CodeInternal, "the proxy is stopping", nil))
 }
 
-// awaitClient gives a client whose connection is lost the time to come back, and then ends what it asked for. What it
-// returns ends the watch.
-func (p *poster) awaitClient(ctx context.Context, cancel context.CancelCauseFunc, x *exchange) (stop func() bool) {
-	return context.AfterFunc(p.r.Context(), func() {
-		x.silent()
-		timer := time.AfterFunc(p.m.opt.Sessions.ResumeWindow, func() { cancel(proxy.CauseClientGone) })
-		context.AfterFunc(ctx, func() { timer.Stop() })
-	})
+// exchange begins the response to requests of a session. A client whose connection is lost has the time to come back;
+// then cancel ends what it asked for. tooLarge is kept for it where there is no room for the answer. What is returned
+// beside the exchange ends the watch over the connection.
+func (p *poster) exchange(s *session, cancel context.CancelCauseFunc, tooLarge func() []byte) (x *exchange, stop func() bool) {
+	x = p.m.newSessionExchange(p, s, func() { cancel(proxy.CauseClientGone) }, tooLarge)
+	return x, context.AfterFunc(p.r.Context(), func() { x.lost(&x.post) })
+}
+
+// answerTooLarge is the answer for a client that comes back for one which could not be kept.
+func answerTooLarge(id []byte) []byte {
+	a := proxy.Failure(id, wire.CodeInternal, "the connection was lost before the answer had arrived, and the answer is too large to be kept (sessions.resume_buffer_bytes)", nil)
+	return a.Bytes()
 }
 
 // legacyRequest runs a request of a session. The call lives on when the client's connection is lost, for as long as the
@@ -113,8 +116,8 @@ func (p *poster) legacyRequest(s *session, f *wire.Frame) {
 	key := wire.IDKey(f.ID.Of(f.Raw))
 	r := s.enter(key, cancel)
 	defer s.leave(key, r)
-	x := p.m.newExchange(p.w, p.accept, s)
-	defer p.awaitClient(ctx, cancel, x)()
+	x, stop := p.exchange(s, cancel, func() []byte { return answerTooLarge(f.ID.Of(f.Raw)) })
+	defer stop()
 	a := p.m.proxy.Handle(ctx, cancel, s.state.request(p.m.proxy, s.caller, s.unread, f, x))
 	if a.Ended {
 		x.finishSilently(f.ID.Of(f.Raw))

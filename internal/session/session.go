@@ -25,6 +25,7 @@ type session struct {
 	unread    *news
 	state     standingState
 	questions questions
+	tapes     tapes
 	ended     chan struct{}
 
 	mu       sync.Mutex

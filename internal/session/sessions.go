@@ -121,6 +121,7 @@ func (m *Manager) takeOut(s *session) {
 // dropped ends what still runs in a session that was taken out, and tells the upstreams.
 func (m *Manager) dropped(s *session) {
 	s.close()
+	m.shelf.forget(&s.tapes)
 	m.opt.Ended(s.unit)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
@@ -57,6 +58,12 @@ type standing struct {
 	owner  chan struct{}
 	lost   chan struct{}
 	ending chan struct{}
+	once   sync.Once
+	tape   *tape // nil where nobody can come back to it
+}
+
+func newStanding() *standing {
+	return &standing{owner: make(chan struct{}, 1), lost: make(chan struct{}, 1), ending: make(chan struct{})}
 }
 
 func (st *standing) promote() {
@@ -81,9 +88,10 @@ func (st *standing) demote() {
 	}
 }
 
-func (st *standing) end() { close(st.ending) }
+func (st *standing) end() { st.once.Do(func() { close(st.ending) }) }
 
-// stand serves the GET stream of a session until the client goes, the session ends or we stop.
+// stand serves the GET stream of a session until the client goes, the session ends or we stop. With the id of the last
+// event that the client has seen it goes on with the stream of that event; with one that says nothing to us it begins.
 func (m *Manager) stand(w http.ResponseWriter, r *http.Request, s *session) {
 	if !accepted(r.Header).stream {
 		invalidRequest(w, http.StatusNotAcceptable, nil, "Accept must name text/event-stream")
@@ -96,13 +104,45 @@ func (m *Manager) stand(w http.ResponseWriter, r *http.Request, s *session) {
 		return
 	}
 	defer m.closeStream(streamGet)
-	st := &standing{owner: make(chan struct{}, 1), lost: make(chan struct{}, 1), ending: make(chan struct{})}
-	s.attach(st)
-	defer s.detach(st)
-	if !es.comment() {
+	t, seq, known := m.shelf.find(&s.tapes, r.Header.Get(headerLastEvent))
+	if known && t.kind == streamPost && m.resume(es, r, t, seq) {
 		return
 	}
+	st := newStanding()
+	defer func() { st.tape.leave(st) }()
+	if !m.beginStanding(es, st, s, t, seq) {
+		return
+	}
+	s.attach(st)
+	defer s.detach(st)
 	m.writeStanding(es, st, s, r)
+}
+
+// beginStanding says what a standing stream begins with. t is the one that it goes on with; nil, or the stream of a call,
+// where it begins anew.
+func (m *Manager) beginStanding(es *eventStream, st *standing, s *session, t *tape, seq uint64) bool {
+	if t != nil && t.kind == streamGet {
+		if missed, ok := t.takeOver(st, seq); ok {
+			st.tape = t
+			m.metrics.resumed[streamGet].Inc()
+			return es.comment() && es.again(t, missed)
+		}
+	}
+	st.tape = m.shelf.open(&s.tapes, nil, st)
+	if st.tape.primes(s) {
+		return es.send(st.tape.appendPriming(es.buf[:0]))
+	}
+	return es.comment()
+}
+
+// again says events that a client has missed.
+func (s *eventStream) again(t *tape, missed []kept) bool {
+	for _, k := range missed {
+		if !s.send(wire.AppendEvent(s.buf[:0], "message", t.id(k.seq), k.frame)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *Manager) writeStanding(es *eventStream, st *standing, s *session, r *http.Request) {
@@ -119,7 +159,8 @@ func (m *Manager) writeStanding(es *eventStream, st *standing, s *session, r *ht
 		case <-unread:
 			c := s.unread.take()
 			for _, a := range announcements(c, "") {
-				if !es.event(a) {
+				id, mine := st.tape.say(st, a)
+				if !mine || !es.send(wire.AppendEvent(es.buf[:0], "message", id, a)) {
 					s.unread.add(c) // for the next stream; what is told twice does no harm
 					return
 				}

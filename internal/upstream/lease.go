@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -267,4 +269,15 @@ func (u *Upstream) AcquireShared(ctx context.Context) (*Lease, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// Reply sends the answer to a request of the upstream. It returns at once: the message goes off the caller's path.
+func (l *Lease) Reply(x Exchange, frame []byte) {
+	l.s.u.off.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
+		defer cancel()
+		if err := x.Respond(ctx, frame); err != nil {
+			l.s.u.log.Debug("an answer to the upstream was not taken", zap.Error(err))
+		}
+	})
 }
