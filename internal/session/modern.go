@@ -59,6 +59,8 @@ func (p *poster) check(f *wire.Frame, header string) *fault {
 	switch {
 	case e != nil:
 		return e
+	case len(p.r.Header[headerVersion]) > 1:
+		return mismatch("the header MCP-Protocol-Version is there more than once")
 	case header == "":
 		return mismatch("the header MCP-Protocol-Version is missing")
 	case header != v:
@@ -101,6 +103,9 @@ func checkMeta(f *wire.Frame, version string) *fault {
 // checkMirrors verifies the headers that repeat the method and the name.
 func (p *poster) checkMirrors(f *wire.Frame) *fault {
 	h := p.r.Header
+	if len(h[headerMethod]) != 1 {
+		return mismatch("the header Mcp-Method must be there, and once; it must repeat the method")
+	}
 	if got := strings.TrimSpace(h.Get(headerMethod)); got != f.Method {
 		return mismatch(fmt.Sprintf("the header Mcp-Method says %q and the body %q", got, f.Method))
 	}
@@ -114,7 +119,7 @@ func (p *poster) checkMirrors(f *wire.Frame) *fault {
 	}
 	values := h[headerName]
 	if len(values) != 1 {
-		return mismatch("the header Mcp-Name is missing; it must repeat params." + member)
+		return mismatch("the header Mcp-Name must be there, and once; it must repeat params." + member)
 	}
 	got, ok := wire.DecodeHeader(strings.TrimSpace(values[0]))
 	if !ok || got != want {
