@@ -1,6 +1,7 @@
 package door
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -91,6 +92,44 @@ func TestHeadersThatDisagreeWithTheBody(t *testing.T) {
 				t.Error("the refused request reached the upstream")
 			}
 		})
+	}
+}
+
+// TestHeadersThatAreGivenTwice: one reader takes the first, another the last.
+func TestHeadersThatAreGivenTwice(t *testing.T) {
+	t.Parallel()
+	p, rec := one(t, "")
+	c := p.Client(testmcp.Modern)
+	params := testmcp.ToolParams("up__echo", "")
+	for name, second := range map[string]string{"Mcp-Method": "tools/list", "Mcp-Name": "up__secret", "Mcp-Protocol-Version": testmcp.Rev2511} {
+		t.Run(name, func(t *testing.T) {
+			h := c.HeadersFor("tools/call", params)
+			h.Add(name, second)
+			wantRefusal(t, c.Do(http.MethodPost, c.Body("1", "tools/call", params), h).Final(), 400, codeHeaderMismatch, "1")
+		})
+	}
+	if n := rec.Count(testmcp.Received("tools/call")); n != 0 {
+		t.Errorf("%d of these requests reached the upstream", n)
+	}
+}
+
+// TestEraIsDecidedForEachRequest: one client may use both on one URL, and to a stateless request a session means nothing.
+func TestEraIsDecidedForEachRequest(t *testing.T) {
+	t.Parallel()
+	p, _ := one(t, "")
+	legacy, modern := p.Client(testmcp.Legacy), p.Client(testmcp.Modern)
+	for _, session := range []string{legacy.Session, "0123456789abcdef"} {
+		modern.Header.Set("Mcp-Session-Id", session)
+		a := modern.CallTool("up__echo", `{"text":"x"}`)
+		wantText(t, a, "x")
+		if a.Result().At("resultType").Str() != "complete" {
+			t.Errorf("the stateless request was answered %s", a.Raw)
+		}
+		a = legacy.CallTool("up__echo", `{"text":"y"}`)
+		wantText(t, a, "y")
+		if a.Result().Has("resultType") {
+			t.Errorf("the request of the session was answered %s", a.Raw)
+		}
 	}
 }
 

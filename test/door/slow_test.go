@@ -2,6 +2,7 @@ package door
 
 import (
 	"bufio"
+	"bytes"
 	"net"
 	"net/http"
 	"strings"
@@ -20,10 +21,14 @@ const (
 func flooding([]string) *testmcp.Server {
 	s := testmcp.Basic("flood")
 	s.Quiet = true // what it sends is known
+	// Padding the frames on their way out costs less than the kit's looking at large ones.
+	padding := bytes.Repeat([]byte("x"), floodPiece)
+	s.Write = func(_ int, frame []byte) []byte {
+		return append(bytes.Replace(frame, []byte("PADDING"), padding, 1), '\n')
+	}
 	s.Tools = append(s.Tools, testmcp.SimpleTool("flood", func(c *testmcp.Call) {
-		text := strings.Repeat("x", floodPiece)
 		for i := range floodCount {
-			c.Progress(float64(i+1), floodCount, text)
+			c.Progress(float64(i+1), floodCount, "PADDING")
 		}
 		c.Note("flooded")
 		c.Text("flooded")
@@ -45,16 +50,15 @@ func TestClientThatDoesNotReadDelaysNobody(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			before := dropped(p)
 			stalled := stall(t, p.Client(e.era), "tools/call", `{"_meta":{"progressToken":1},"name":"up__flood"}`)
-			var worst time.Duration
-			testmcp.Eventually(t, "flood that is dropped", func() bool {
+			for range 25 {
 				a := other.CallTool("up__echo", `{"text":"x"}`)
 				wantText(t, a, "x")
-				worst = max(worst, a.Took)
-				return rec.Count(testmcp.Noted("flooded")) > n && dropped(p) > before
-			})
-			if worst > small {
-				t.Errorf("the slowest call of another client took %v", worst)
+				if a.Took > small {
+					t.Errorf("a call of another client took %v", a.Took)
+				}
 			}
+			rec.WaitN(t, n+1, testmcp.Noted("flooded"))
+			testmcp.Eventually(t, "flood that is dropped", func() bool { return dropped(p) > before })
 			wantRising(t, readOn(t, stalled))
 		})
 	}
@@ -95,13 +99,12 @@ func readOn(t *testing.T, conn net.Conn) (steps []int) {
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		data, found := strings.CutPrefix(lines.Text(), "data: ")
-		switch m := testmcp.Raw(data); {
-		case !found:
-		case m.Has("result"):
+		if strings.Contains(lines.Text(), `"result":`) {
 			return steps
-		case m.At("method").Str() == "notifications/progress":
-			steps = append(steps, m.At("params", "progress").Int())
+		}
+		if _, rest, found := strings.Cut(lines.Text(), `"progress":`); found {
+			number, _, _ := strings.Cut(rest, ",")
+			steps = append(steps, testmcp.Raw(number).Int())
 		}
 	}
 	t.Fatalf("the stream ended without the answer, after %d steps: %v", len(steps), lines.Err())
