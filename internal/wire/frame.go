@@ -35,7 +35,7 @@ type Limits struct {
 // Frame is one scanned message. It refers to itself and must not be copied; a frame that is no longer written to may
 // be read by several goroutines.
 type Frame struct {
-	Raw      []byte // the whole message, without control bytes and without blanks around it
+	Raw      []byte // the whole message, without line breaks and without blanks around it
 	Kind     Kind
 	ID       Span   // raw token including quotes; null only for KindError
 	Method   string // decoded

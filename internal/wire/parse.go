@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Parse scans a message. It takes over raw, in which line breaks and tabs between tokens become spaces. The error is
+// Parse scans a message. It takes over raw, in which line breaks between tokens become spaces. The error is
 // always a *ParseError.
 func Parse(raw []byte, side Side, lim Limits) (*Frame, error) {
 	f := new(Frame)
@@ -201,12 +201,12 @@ func trimLeft(raw []byte) []byte {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// tidy makes every control byte of a valid message a space. In valid JSON they stand between tokens only. A line
-// break there is legal JSON, but it also ends a message on stdio and a line of an event stream: passed on, it would
-// let one message become two.
+// tidy makes every line break of a valid message a space. In valid JSON they stand between tokens only. There they are
+// legal, but a line break also ends a message on stdio and a line of an event stream: passed on, it would let one message
+// become two.
 func tidy(raw []byte) {
 	for i, c := range raw {
-		if c < ' ' {
+		if c == '\n' || c == '\r' {
 			raw[i] = ' '
 		}
 	}

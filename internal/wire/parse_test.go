@@ -362,7 +362,7 @@ func TestBytesGoThrough(t *testing.T) {
 func TestLineBreaksBetweenTokens(t *testing.T) {
 	raw := "\uFEFF \r\n{\"jsonrpc\":\"2.0\",\"id\":1,\n\"method\":\"tools/call\",\"params\":{\"arguments\":{\"a\":\r\n" +
 		`{"jsonrpc":"2.0","id":2,"method":"tools/call"}` + "\n,\t\"b\":1}}}\n \t"
-	want := `{"jsonrpc":"2.0","id":1, "method":"tools/call","params":{"arguments":{"a":  {"jsonrpc":"2.0","id":2,"method":"tools/call"} , "b":1}}}`
+	want := `{"jsonrpc":"2.0","id":1, "method":"tools/call","params":{"arguments":{"a":  {"jsonrpc":"2.0","id":2,"method":"tools/call"} ,` + "\t" + `"b":1}}}`
 	for _, side := range []Side{Downstream, Upstream} {
 		if f := mustParse(t, raw, side); string(f.Raw) != want {
 			t.Errorf("%q became %q, want %q", raw, f.Raw, want)

@@ -16,7 +16,7 @@ type scanner struct {
 	maxDepth   int
 	maxMembers int
 	frame      *Frame // whose Top, Body and Meta are filled on the way; nil when only an extent is wanted
-	untidy     bool   // blanks other than spaces were met
+	untidy     bool   // line breaks were met
 	crowded    int    // where the first member stands that was one too many; 0 when none was
 
 	reason   string // of the failure
@@ -51,8 +51,8 @@ func (s *scanner) blank(i int) int {
 func (s *scanner) blanks(i int) int {
 	for ; i < len(s.raw); i++ {
 		switch s.raw[i] {
-		case ' ':
-		case '\t', '\n', '\r':
+		case ' ', '\t':
+		case '\n', '\r':
 			s.untidy = true
 		default:
 			return i
