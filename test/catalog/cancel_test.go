@@ -206,3 +206,37 @@ func TestACancelForAnotherSessionsCallDoesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestCancelledCallsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	const many = 30
+	s := startAll(t, "patient", quickStreams)
+	for _, e := range eras {
+		for _, k := range kinds {
+			s.Client(e.era).CallTool(k.tool("echo"), "")
+		}
+	}
+	before := s.Metrics().Sum("go_goroutines")
+	for _, e := range eras {
+		for _, k := range kinds {
+			c, rec := s.Client(e.era), s.recs[k.name]
+			seen := rec.Count(testmcp.CalledTool("hang"))
+			var held []*testmcp.Stream
+			for range many {
+				held = append(held, c.Start("tools/call", testmcp.ToolParams(k.tool("hang"), "")))
+			}
+			calls := rec.WaitN(t, seen+many, testmcp.CalledTool("hang"))[seen:]
+			for _, st := range held {
+				c.Cancel(st)
+			}
+			for _, call := range calls {
+				rec.Wait(t, isCancelOf(call))
+			}
+			c.Reconnect()
+		}
+	}
+	testmcp.Eventually(t, "end of all that belonged to the calls", func() bool {
+		m := s.Metrics()
+		return m.Sum("mcp_proxy_requests_in_flight") == 0 && m.Sum("go_goroutines") < before+many
+	})
+}
