@@ -84,11 +84,12 @@ func (w *Writer) Send(parts ...[]byte) error {
 	return nil
 }
 
-func unbreak(b []byte) {
+func unbreak(line []byte) {
 	for _, end := range []byte{'\n', '\r'} {
-		for i := bytes.IndexByte(b, end); i >= 0; i = bytes.IndexByte(b, end) {
-			b[i] = ' '
-			b = b[i:]
+		rest := line
+		for i := bytes.IndexByte(rest, end); i >= 0; i = bytes.IndexByte(rest, end) {
+			rest[i] = ' '
+			rest = rest[i+1:]
 		}
 	}
 }
