@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
@@ -241,21 +243,53 @@ func TestSeriesArePresentFromTheFirstScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newStage(t, Options{}, nil, &server{id: "s"})
 		defer st.stop()
+		want := []string{`mcp_proxy_requests_in_flight{upstream="s"}`}
 		for _, o := range outcomes {
-			for _, method := range []string{"tools/call", "prompts/get", "resources/read"} {
-				metricOf(t, st.reg, "mcp_proxy_requests_total", "upstream", "s", "method", method, "outcome", string(o))
+			for _, series := range []string{`upstream="s",method="tools/call"`, `upstream="s",method="prompts/get"`, `upstream="s",method="resources/read"`, `upstream="_proxy",method="tools/list"`} {
+				want = append(want, fmt.Sprintf(`mcp_proxy_requests_total{%s,outcome="%s"}`, series, o))
 			}
-			metricOf(t, st.reg, "mcp_proxy_requests_total", "upstream", "_proxy", "method", "tools/list", "outcome", string(o))
 		}
 		for _, c := range causes {
-			metricOf(t, st.reg, "mcp_proxy_cancellations_total", "upstream", "s", "cause", string(c))
+			want = append(want, fmt.Sprintf(`mcp_proxy_cancellations_total{upstream="s",cause="%s"}`, string(c)))
 		}
 		for k := range kinds {
-			metricOf(t, st.reg, "mcp_proxy_catalog_items", "upstream", "s", "kind", k.String())
+			want = append(want, fmt.Sprintf(`mcp_proxy_catalog_items{upstream="s",kind="%s"}`, k))
 		}
-		metricOf(t, st.reg, "mcp_proxy_requests_in_flight", "upstream", "s")
+		have := seriesOf(t, st.reg)
+		for _, series := range want {
+			if !have[canonicalSeries(series)] {
+				t.Errorf("there is no series %s", series)
+			}
+		}
 		if problems, err := testutil.GatherAndLint(st.reg); err != nil || len(problems) > 0 {
 			t.Errorf("%v, %v", problems, err)
 		}
 	})
+}
+
+// seriesOf gives all series of a registry, with their labels in order.
+func seriesOf(t *testing.T, reg prometheus.Gatherer) map[string]bool {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf(`%s="%s"`, l.GetName(), l.GetValue()))
+			}
+			out[canonicalSeries(f.GetName()+"{"+strings.Join(labels, ",")+"}")] = true
+		}
+	}
+	return out
+}
+
+func canonicalSeries(s string) string {
+	name, labels, _ := strings.Cut(strings.TrimSuffix(s, "}"), "{")
+	list := strings.Split(labels, ",")
+	slices.Sort(list)
+	return name + "{" + strings.Join(list, ",") + "}"
 }

@@ -127,7 +127,7 @@ func hashed(name string) bool { return hashEnd.MatchString(name) }
 
 func TestNoNameStandsForTwoToolsOfATable(t *testing.T) {
 	var offers []*offer
-	for i := range 3000 {
+	for i := range 500 {
 		for _, form := range []string{"tool_%d", "tool.%d", "tool/%d", "tool %d", "très_long_" + strings.Repeat("z", 60) + "_%d"} {
 			offers = append(offers, &offer{kind: Tool, wire: fmt.Sprintf(form, i)})
 		}
@@ -143,7 +143,7 @@ func TestNoNameStandsForTwoToolsOfATable(t *testing.T) {
 		seen[name] = o.wire
 	}
 	// The hash tells "tool.1" from "tool/1"; that hardly any meet is all that can be asked of four digits.
-	if meet > 3 {
+	if meet > 1 {
 		t.Errorf("%d of %d names meet", meet, len(offers))
 	}
 }
