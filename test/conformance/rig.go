@@ -140,7 +140,7 @@ func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream, url s
 		return nil, err
 	}
 	defer demo.Kill()
-	config, err := r.writeConfig(name, up, url, "http://"+demoAddr+"/mcp")
+	config, err := r.writeConfig(name, rev, up, url, "http://"+demoAddr+"/mcp")
 	if err != nil {
 		return nil, err
 	}
@@ -166,12 +166,16 @@ func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream, url s
 
 // writeConfig writes the configuration of a proxy whose first upstream keeps its names: the suite asks for names of
 // tools, prompts and resources that are fixed.
-func (r *rig) writeConfig(name string, up upstream, url, demoURL string) (string, error) {
+func (r *rig) writeConfig(name string, rev revision, up upstream, url, demoURL string) (string, error) {
 	reference := map[string]any{"tool_prefix": ""}
 	if up == overHTTP {
 		reference["type"], reference["url"] = "http", url
 	} else {
 		reference["command"], reference["args"] = r.server, []string{}
+		// Over stdio the reference server speaks both eras; directly it is tested in that of the revision.
+		if !rev.stateless {
+			reference["protocol"] = "legacy"
+		}
 	}
 	// A struct, because the order counts: the first of two owners of a URI has it.
 	var servers struct {
