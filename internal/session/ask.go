@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"strconv"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 // meet those of other upstreams.
 type questions struct {
 	mu      sync.Mutex
+	name    string // what ids begin with; another one in each life of a session, so that no late answer meets a new question
 	last    uint64
 	waiting map[string]chan []byte
 }
@@ -22,12 +24,12 @@ type questions struct {
 func (q *questions) open() (id string, answer chan []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.waiting == nil {
+		q.waiting, q.name = map[string]chan []byte{}, "ask-"+rand.Text()[:8]+"-"
+	}
 	q.last++
 	// A string, so that it meets no number of the client's own requests in a careless table.
-	id = `"ask-` + strconv.FormatUint(q.last, 10) + `"`
-	if q.waiting == nil {
-		q.waiting = map[string]chan []byte{}
-	}
+	id = `"` + q.name + strconv.FormatUint(q.last, 10) + `"`
 	answer = make(chan []byte, 1)
 	q.waiting[wire.IDKey([]byte(id))] = answer
 	return id, answer

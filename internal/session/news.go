@@ -23,6 +23,9 @@ func (n *news) add(c proxy.Changes) {
 	n.pending.Tools = n.pending.Tools || c.Tools
 	n.pending.Prompts = n.pending.Prompts || c.Prompts
 	n.pending.Resources = n.pending.Resources || c.Resources
+	for _, uri := range c.Updated {
+		n.addUpdated(uri)
+	}
 	n.mu.Unlock()
 	n.wake()
 }
@@ -33,11 +36,16 @@ const maxUpdates = 1000
 // addUpdate notes that a resource that the client watches has been updated.
 func (n *news) addUpdate(uri string) {
 	n.mu.Lock()
+	n.addUpdated(uri)
+	n.mu.Unlock()
+	n.wake()
+}
+
+// addUpdated is addUpdate with n.mu held.
+func (n *news) addUpdated(uri string) {
 	if !slices.Contains(n.pending.Updated, uri) && len(n.pending.Updated) < maxUpdates {
 		n.pending.Updated = append(n.pending.Updated, uri)
 	}
-	n.mu.Unlock()
-	n.wake()
 }
 
 func (n *news) wake() {

@@ -43,7 +43,6 @@ func (u uniqueID) text() string { return hex.EncodeToString(u[:]) }
 type claims struct {
 	version string // negotiated
 	caps    proxy.Caps
-	level   uint8 // of the log messages that the session begins with; zero for none
 	issued  time.Time
 	expires time.Time
 	unique  uniqueID
@@ -129,7 +128,7 @@ func (s *sealer) seal(c claims, view, principal string) string {
 	in := make([]byte, 0, sealedBytes)
 	in = append(in, byte(slices.Index(sealedRevisions, c.version)))
 	in = binary.BigEndian.AppendUint16(in, uint16(c.caps))
-	in = append(in, c.level)
+	in = append(in, 0) // room for what a later version may want to know
 	in = binary.BigEndian.AppendUint64(in, uint64(c.issued.Unix()))
 	in = binary.BigEndian.AppendUint64(in, uint64(c.expires.Unix()))
 	in = append(in, c.unique[:]...)
@@ -165,7 +164,6 @@ func (c *claims) read(in []byte, owner [2 * sealHash]byte, now time.Time) error 
 	}
 	c.version = sealedRevisions[in[0]]
 	c.caps = proxy.Caps(binary.BigEndian.Uint16(in[1:]))
-	c.level = in[3]
 	c.issued = time.Unix(int64(binary.BigEndian.Uint64(in[4:])), 0)
 	c.expires = time.Unix(int64(binary.BigEndian.Uint64(in[12:])), 0)
 	n := copy(c.unique[:], in[20:])

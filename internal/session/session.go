@@ -59,6 +59,9 @@ func (s *session) hold() {
 
 // release notes the end of an HTTP request.
 func (s *session) release() {
+	if s.alone() {
+		s.close()
+	}
 	s.mu.Lock()
 	s.users--
 	s.lastUse = time.Now()

@@ -7,6 +7,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
 // Why there is no session for a request, besides the reasons of its id.
@@ -55,8 +57,17 @@ func (m *Manager) revive(id, view, principal string) (*session, error) {
 	s, fresh, err := m.admit(newSession(id, view, principal, c))
 	if fresh {
 		m.metrics.revived.Inc()
+		// Nobody knows what has changed since the client was told of a change.
+		s.news(declaredLists(m.proxy.Capabilities(view)))
 	}
 	return s, err
+}
+
+// declaredLists are the lists that a capabilities object promises to announce changes of.
+func declaredLists(capabilities string) proxy.Changes {
+	raw := []byte(capabilities)
+	all, _ := wire.ObjectAt(raw, wire.Span{End: len(raw)})
+	return proxy.Changes{Tools: all.Has(raw, "tools"), Prompts: all.Has(raw, "prompts"), Resources: all.Has(raw, "resources")}
 }
 
 // admit takes a session into the table and holds it. Where two requests bring one to life at a time, both get the one
