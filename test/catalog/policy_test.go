@@ -77,8 +77,8 @@ func startHiding(t *testing.T) *testmcp.Proxy {
 		}))
 }
 
-// comparable gives all of an answer that a client can see, without what names the thing and the moment.
-func comparable(a testmcp.Answer, name string) string {
+// visible gives all of an answer that a client can see, without what names the thing and the moment.
+func visible(a testmcp.Answer, name string) string {
 	body := strings.ReplaceAll(string(a.Raw), testmcp.Quote(name)[1:len(testmcp.Quote(name))-1], "NAME")
 	body = strings.Replace(body, `"id":`+string(a.ID), `"id":ID`, 1)
 	var head []string
@@ -105,13 +105,13 @@ func TestWhatIsHiddenIsAnsweredLikeWhatNeverWas(t *testing.T) {
 				}
 				const absent = "nothing_of_that_name"
 				hidden, never := c.CallTool(tt.hidden, "{}"), c.CallTool(absent, "{}")
-				same(t, "the answer to a call", comparable(hidden, tt.hidden), comparable(never, absent))
+				same(t, "the answer to a call", visible(hidden, tt.hidden), visible(never, absent))
 				if hidden.Code() != -32602 {
 					t.Errorf("the code is %d: %s", hidden.Code(), hidden.Raw)
 				}
 				// Arguments that could only be judged by somebody who knows the tool change nothing.
 				odd := `{"query":1,"deep":[{}]}`
-				same(t, "the answer to a call with arguments", comparable(c.CallTool(tt.hidden, odd), tt.hidden), comparable(c.CallTool(absent, odd), absent))
+				same(t, "the answer to a call with arguments", visible(c.CallTool(tt.hidden, odd), tt.hidden), visible(c.CallTool(absent, odd), absent))
 			})
 		}
 	}
