@@ -79,12 +79,7 @@ func (r *rig) all(ctx context.Context) (report, error) {
 
 // revision tests one revision directly and through the proxy.
 func (r *rig) revision(ctx context.Context, rev revision, rep report) error {
-	url, server, err := r.startServer(ctx, rev)
-	if err != nil {
-		return err
-	}
-	defer server.Kill()
-	direct, err := r.suite.run(ctx, rev, url, filepath.Join(r.work, "direct-"+rev.name))
+	direct, err := r.directly(ctx, rev)
 	if err != nil {
 		return fmt.Errorf("directly: %w", err)
 	}
@@ -94,13 +89,24 @@ func (r *rig) revision(ctx context.Context, rev revision, rep report) error {
 	}
 	for _, up := range []upstream{overHTTP, overStdio} {
 		key := runKey{rev.name, up}
-		got, err := r.throughProxy(ctx, rev, up, url)
+		got, err := r.throughProxy(ctx, rev, up)
 		if err != nil {
 			return fmt.Errorf("through the proxy %s: %w", key, err)
 		}
 		rep.through[key] = got
 	}
 	return nil
+}
+
+// directly runs the suite against the reference server itself. Each run has a server of its own: the suite changes what
+// it offers.
+func (r *rig) directly(ctx context.Context, rev revision) (results, error) {
+	url, server, err := r.startServer(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Kill()
+	return r.suite.run(ctx, rev, url, filepath.Join(r.work, "direct-"+rev.name))
 }
 
 // startServer starts the reference server over HTTP in the mode of the revision.
@@ -129,7 +135,12 @@ func (r *rig) start(ctx context.Context, name, addr string, argv ...string) (*ha
 }
 
 // throughProxy runs the suite against a proxy that has the reference server and two more behind it.
-func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream, url string) (got results, err error) {
+func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream) (got results, err error) {
+	url, server, err := r.startServer(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Kill()
 	name := "proxy-" + rev.name + "-" + string(up)
 	demoAddr, err := harness.FreeAddr()
 	if err != nil {
