@@ -133,7 +133,7 @@ func TestWriterBearsASlowReader(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() { sent <- out.Send([]byte("second")) }()
 		for range 6 { // each chunk takes nearly as long as is borne
-			time.Sleep(patience - time.Second)
+			<-time.After(patience - time.Second)
 			s.tokens <- struct{}{}
 		}
 		if err := <-sent; err != nil {
