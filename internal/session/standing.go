@@ -110,12 +110,12 @@ func (m *Manager) stand(w http.ResponseWriter, r *http.Request, s *session) {
 	}
 	st := newStanding()
 	defer func() { st.tape.leave(st) }()
-	if !m.beginStanding(es, st, s, t, seq) {
-		return
-	}
+	// From its first byte on the client may take it for granted that the stream owns the news.
 	s.attach(st)
 	defer s.detach(st)
-	m.writeStanding(es, st, s, r)
+	if m.beginStanding(es, st, s, t, seq) {
+		m.writeStanding(es, st, s, r)
+	}
 }
 
 // beginStanding says what a standing stream begins with. t is the one that it goes on with; nil, or the stream of a call,

@@ -25,6 +25,14 @@ func change(t *testing.T, p *testmcp.Proxy, upstream string) {
 	testmcp.Eventually(t, "longer list", func() bool { return len(c.ToolNames()) > have })
 }
 
+// stand opens a standing stream, which owns the news once its headers have come.
+func stand(t *testing.T, c *testmcp.Client) *testmcp.Stream {
+	t.Helper()
+	s := c.Get("")
+	wantStreamHeaders(t, s)
+	return s
+}
+
 // TestOnlyThoseWhoseViewHasChangedAreTold: a tool that a view does not show is no news there.
 func TestOnlyThoseWhoseViewHasChangedAreTold(t *testing.T) {
 	t.Parallel()
@@ -39,8 +47,7 @@ func TestOnlyThoseWhoseViewHasChangedAreTold(t *testing.T) {
 	for url := range want {
 		listen := testmcp.Connect(t, url, testmcp.Modern).Listen(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
 		listen.WaitMethod(acknowledged)
-		streams[url] = []*testmcp.Stream{testmcp.Connect(t, url, testmcp.Legacy).Get(""), listen}
-		streams[url][0].WaitComments(1)
+		streams[url] = []*testmcp.Stream{stand(t, testmcp.Connect(t, url, testmcp.Legacy)), listen}
 	}
 	p.Client(testmcp.Legacy).CallTool("hidden__change", "")
 	hidden.WaitN(t, 2, testmcp.Received("resources/templates/list")) // the last list of the second look
@@ -63,10 +70,8 @@ func TestNewestStreamOwnsTheNews(t *testing.T) {
 	t.Parallel()
 	p, _ := one(t, "")
 	c := p.Client(testmcp.Legacy)
-	older := c.Get("")
-	older.WaitComments(1)
-	newer := c.Get("")
-	newer.WaitComments(1)
+	older := stand(t, c)
+	newer := stand(t, c)
 	change(t, p, "up")
 	newer.WaitMethod(toolsChanged)
 	newer.Close()
@@ -89,7 +94,7 @@ func TestNewsWaitForTheNextStream(t *testing.T) {
 	change(t, p, "up")
 	change(t, p, "up")
 
-	first := standing.Get("")
+	first := stand(t, standing)
 	first.WaitMethod(toolsChanged)
 	// The stream of a call is as good.
 	a := posting.Call("tools/call", `{"_meta":{"progressToken":1},"name":"up__says","arguments":{"text":"x"}}`)
@@ -98,9 +103,7 @@ func TestNewsWaitForTheNextStream(t *testing.T) {
 		t.Errorf("the stream of a call told of the change %d times, want once", n)
 	}
 	// What was told is not told again.
-	second, third := standing.Get(""), posting.Get("")
-	second.WaitComments(1)
-	third.WaitComments(1)
+	second, third := stand(t, standing), stand(t, posting)
 	change(t, p, "up")
 	second.WaitMethod(toolsChanged)
 	third.WaitMethod(toolsChanged)
@@ -156,8 +159,7 @@ func TestStandingStreamsEndInOrderWhenTheProxyStops(t *testing.T) {
 	p, _ := one(t, "")
 	listen := p.Client(testmcp.Modern).Send(`"L1"`, "subscriptions/listen", `{"notifications":{"toolsListChanged":true}}`)
 	listen.WaitMethod(acknowledged)
-	get := p.Client(testmcp.Legacy).Get("")
-	get.WaitComments(1)
+	get := stand(t, p.Client(testmcp.Legacy))
 	p.Terminate()
 	a := listen.Final()
 	if string(a.ID) != `"L1"` || a.Result() == nil || string(a.Result().At("_meta", subscription)) != `"L1"` || a.Result().At("resultType").Str() != "complete" {

@@ -15,8 +15,7 @@ func TestDeleteEndsTheSessionWithAllThatRunsInIt(t *testing.T) {
 	t.Parallel()
 	p, recs := everywhere(t, `{"stream_after":"50ms"}`)
 	c, other := p.Client(testmcp.Legacy), p.Client(testmcp.Legacy)
-	get := c.Get("")
-	get.WaitComments(1)
+	get := stand(t, c)
 	for i := range places {
 		c.Start("tools/call", testmcp.ToolParams(fmt.Sprintf("up%d__hang", i), ""))
 	}

@@ -107,6 +107,34 @@ func TestSilentCallsBecomeStreamsThatStayAlive(t *testing.T) {
 	}
 }
 
+// TestStreamsBeginAsTheRevisionWants: from 2025-11-25 on with an event that only carries an id, so that a client can come
+// back to a stream that has said nothing yet; clients of older revisions take its empty data for a broken message.
+func TestStreamsBeginAsTheRevisionWants(t *testing.T) {
+	t.Parallel()
+	p, rec := one(t, `{"stream_after":"50ms","keep_alive":"100ms"}`)
+	for version, primed := range map[string]bool{testmcp.Rev2503: false, testmcp.Rev2506: false, testmcp.Rev2511: true, testmcp.Rev2607: false} {
+		t.Run(version, func(t *testing.T) {
+			c := p.Client(testmcp.Modern)
+			if version != testmcp.Rev2607 {
+				c = at(t, p.URL, version)
+			}
+			streams := []*testmcp.Stream{c.Start("tools/call", testmcp.ToolParams("up__hold", `{"text":"x","signal":"`+version+`"}`))}
+			if version != testmcp.Rev2607 {
+				streams = append(streams, stand(t, c))
+			}
+			for i, s := range streams {
+				s.WaitComments(1)
+				events := s.Events()
+				if !primed && len(events) != 0 || primed && (len(events) != 1 || events[0].ID == "" || len(events[0].Data) != 0) {
+					t.Errorf("stream %d begins with %+v", i, events)
+				}
+			}
+			rec.Signal(version)
+			wantText(t, streams[0].Final(), "x")
+		})
+	}
+}
+
 // TestQuickCallsAreAnsweredAsJSON: a stream only where something streams.
 func TestQuickCallsAreAnsweredAsJSON(t *testing.T) {
 	t.Parallel()
