@@ -20,6 +20,11 @@ type httpExchange struct {
 	queued []*wire.Frame // of a batch
 	held   int           // bytes of the budget
 	ended  bool
+
+	session  string // that the request was sent with
+	repeated bool   // the request has been sent again, in a new session
+	place    place  // in the stream
+	resumes  int
 }
 
 // Next sends the request, the first time, and reads on to the next frame of this call.
@@ -44,33 +49,21 @@ func (x *httpExchange) Next(ctx context.Context) (*wire.Frame, error) {
 	}
 }
 
-// post sends the request. A server that no longer knows our session has not run it: after a new handshake it is sent
-// once more.
+// post sends the request.
 func (x *httpExchange) post(ctx context.Context) error {
-	for again := false; ; again = true {
-		session := x.c.sessionID()
-		req := x.c.request(ctx, http.MethodPost, x.out.Frame, session)
-		if p := x.c.peer.Load(); p != nil && p.Era == wire.Modern {
-			mirror(req.Header, x.out, p.Version)
-		} else if p == nil && x.out.Method == "server/discover" {
-			mirror(req.Header, x.out, wire.LatestModern)
-		}
-		resp, err := x.c.roundTrip(req, x.out.Frame)
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusNotFound || session == "" {
-			x.resp = resp
-			return x.begin()
-		}
-		discard(resp)
-		if again {
-			return x.fault(ReasonUnavailable, errSessionLost)
-		}
-		if err := x.c.renew(ctx, session); err != nil {
-			return x.fault(ReasonUnavailable, errors.Join(errSessionLost, err))
-		}
+	x.session = x.c.sessionID()
+	req := x.c.request(ctx, http.MethodPost, x.out.Frame, x.session)
+	if p := x.c.peer.Load(); p != nil && p.Era == wire.Modern {
+		mirror(req.Header, x.out, p.Version)
+	} else if p == nil && x.out.Method == "server/discover" {
+		mirror(req.Header, x.out, wire.LatestModern)
 	}
+	resp, err := x.c.roundTrip(req, x.out.Frame)
+	if err != nil {
+		return err
+	}
+	x.resp = resp
+	return x.begin()
 }
 
 // begin looks at the head of the answer.
@@ -99,15 +92,27 @@ func (x *httpExchange) more(ctx context.Context) error {
 		x.c.env.count.Limit(count.LimitFrame)
 		return x.fault(ReasonTransport, fmt.Errorf("%w (%d bytes)", errFrameTooLong, x.c.env.maxFrame))
 	case err == io.EOF:
-		x.ended = true
-		return nil
+		if x.resume(ctx, io.EOF) != nil {
+			x.ended = true
+		}
+		return ctxError(ctx)
 	case err != nil:
-		return x.c.lostOnTheWay(ctx, err)
+		return x.resume(ctx, x.c.lostOnTheWay(ctx, err))
 	}
+	x.place.note(&ev)
+	x.resumes = 0
 	if len(ev.Data) == 0 || ev.Name != "" && ev.Name != "message" {
 		return nil // priming events, pings
 	}
 	return x.take(append(wire.GetBuffer(len(ev.Data))[:0], ev.Data...))
+}
+
+// ctxError is the cause of a context that has ended; nil before.
+func ctxError(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // whole reads an answer that is no stream.
@@ -119,6 +124,9 @@ func (x *httpExchange) whole(ctx context.Context) error {
 		return x.fault(ReasonTransport, err)
 	case err != nil:
 		return x.c.lostOnTheWay(ctx, fmt.Errorf("reading the answer: %w", err))
+	}
+	if x.session != "" && x.out.Method != "initialize" && lostSession(x.resp.StatusCode, body) {
+		return x.again(ctx)
 	}
 	if len(body) > 0 && (body[0] == '{' || body[0] == '[' || mediaType(x.resp.Header) == "application/json") {
 		if err = x.take(body); err == nil && len(x.queued) > 0 {

@@ -41,28 +41,23 @@ const (
 // that offers none is asked once. One that ends it early costs nothing but the pause before the next try.
 func (c *httpConn) standingStream(ctx context.Context) {
 	pause := streamPause
+	var at place // where the next stream goes on
 	for ctx.Err() == nil {
 		began := time.Now()
-		if !c.readStream(ctx) {
+		if !c.readStream(ctx, &at) {
 			return
 		}
 		if time.Since(began) > streamMaxPause {
 			pause = streamPause
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		wait(ctx, max(pause, at.pause), nil, nil)
 		pause = min(2*pause, streamMaxPause)
 	}
 }
 
 // readStream reads one GET stream to its end; false where the server offers none.
-func (c *httpConn) readStream(ctx context.Context) (again bool) {
-	req := c.request(ctx, http.MethodGet, nil, c.sessionID())
-	req.Header["Accept"] = []string{"text/event-stream"}
-	delete(req.Header, "Content-Type")
-	resp, err := c.follow(req, nil)
+func (c *httpConn) readStream(ctx context.Context, at *place) (again bool) {
+	resp, err := c.get(ctx, at.id)
 	if err != nil {
 		var astray *redirectError
 		return !errors.As(err, &astray)
@@ -82,6 +77,7 @@ func (c *httpConn) readStream(ctx context.Context) (again bool) {
 		if err != nil {
 			return true
 		}
+		at.note(&ev)
 		if len(ev.Data) > 0 && (ev.Name == "" || ev.Name == "message") {
 			c.news(append([]byte(nil), ev.Data...))
 		}
