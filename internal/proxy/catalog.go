@@ -58,7 +58,7 @@ func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *c
 	}
 	cat.remaining.Store(int64(len(ups)))
 	if len(ups) == 0 {
-		close(cat.settled)
+		cat.settle()
 	}
 	return cat
 }

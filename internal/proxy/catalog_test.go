@@ -396,3 +396,16 @@ func TestReportsOfNames(t *testing.T) {
 		}
 	})
 }
+
+// Without any upstream there is nothing to wait for, and the end of the grace changes nothing.
+func TestAProxyWithoutUpstreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := newStage(t, Options{}, nil)
+		defer st.stop()
+		<-st.p.Settled()
+		time.Sleep(time.Minute)
+		if got := st.text(legacyCaller(), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); got != `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` {
+			t.Errorf("the list is %s", got)
+		}
+	})
+}
