@@ -3,6 +3,7 @@
 package stdio
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
@@ -14,8 +15,8 @@ type Way struct {
 	// Pipe says that it is a child process.
 	Pipe bool
 	// Entry serves the registered behaviour for the rest of the test and gives the JSON of its configuration entry; more
-	// holds further raw members of it. The behaviour's first argument is the word of the era, "legacy" or "modern", to
-	// be read with Era.
+	// holds further raw members of it. The behaviour's first arguments are the word of the era, to be read with Era, and
+	// the form of its answers: "pipe", "json", "events" or "sse".
 	Entry func(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string
 }
 
@@ -46,22 +47,28 @@ var Eras = map[string]testmcp.Era{"legacy": testmcp.Legacy, "modern": testmcp.Mo
 
 func child(era string) func(testing.TB, *testmcp.Recorder, string, []string, ...string) string {
 	return func(_ testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string {
-		return rec.Entry(behaviour, append([]string{era}, args...), more...)
+		return rec.Entry(behaviour, append([]string{era, "pipe"}, args...), more...)
 	}
 }
 
 func web(era string, form testmcp.Answers) func(testing.TB, *testmcp.Recorder, string, []string, ...string) string {
 	return func(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string {
 		t.Helper()
-		srv := testmcp.Registered(behaviour, append([]string{era}, args...)...)
-		return testmcp.ServeHTTP(t, srv, testmcp.HTTPOptions{Recorder: rec, Answers: form}).Entry(more...)
+		srv := testmcp.Registered(behaviour, append([]string{era, map[testmcp.Answers]string{testmcp.AsJSON: "json", testmcp.AsEvents: "events"}[form]}, args...)...)
+		return testmcp.ServeHTTP(t, srv, testmcp.HTTPOptions{Recorder: rec, Answers: form, Event: event}).Entry(more...)
 	}
 }
 
 func oldSSE(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string, more ...string) string {
 	t.Helper()
-	srv := testmcp.Registered(behaviour, append([]string{"legacy"}, args...)...)
-	return testmcp.ServeSSE(t, srv, testmcp.SSEOptions{Recorder: rec}).Entry(append(more, `"type":"sse"`)...)
+	srv := testmcp.Registered(behaviour, append([]string{"legacy", "sse"}, args...)...)
+	return testmcp.ServeSSE(t, srv, testmcp.SSEOptions{Recorder: rec, Event: event}).Entry(append(more, `"type":"sse"`)...)
+}
+
+// event writes a frame as an event. A frame with line breaks takes several lines of data.
+func event(_ string, frame []byte) []byte {
+	lines := strings.NewReplacer("\r\n", "\ndata: ", "\n", "\ndata: ", "\r", "\ndata: ")
+	return []byte("event: message\ndata: " + lines.Replace(string(frame)) + "\n\n")
 }
 
 // UpstreamStatus gives what the status page says of one upstream, nil where it is not there.

@@ -13,13 +13,25 @@ const manyTools = 1030
 
 // crowd has a list of tools of more than two megabytes, on one page.
 var _ = testmcp.Register("crowd", func(args []string) *testmcp.Server {
-	s := &testmcp.Server{Name: "crowd", Era: stdio.Era(args)}
 	long := strings.Repeat("A schema that explains itself at length. ", 50)
+	var list strings.Builder
 	for i := range manyTools {
-		s.Tools = append(s.Tools, testmcp.Tool{
-			Definition: fmt.Sprintf(`{"name":"tool%04d","inputSchema":{"type":"object","properties":{"p":{"type":"string","description":%q}}}}`, i, long),
-			Handle:     func(c *testmcp.Call) { c.Text(c.Params.At("name").Str()) },
-		})
+		if i > 0 {
+			list.WriteString(",")
+		}
+		fmt.Fprintf(&list, `{"name":"tool%04d","inputSchema":{"type":"object","properties":{"p":{"type":"string","description":%q}}}}`, i, long)
+	}
+	modern := ""
+	if stdio.Era(args) == testmcp.Modern {
+		modern = `"resultType":"complete","ttlMs":0,"cacheScope":"private",`
+	}
+	s := testmcp.Basic("crowd")
+	s.Era = stdio.Era(args)
+	s.On = map[string]testmcp.Handler{
+		"tools/list": func(c *testmcp.Call) {
+			sendRaw(c, args[1], `{"jsonrpc":"2.0","id":`+string(c.ID)+`,"result":{`+modern+`"tools":[`+list.String()+`]}}`)
+		},
+		"tools/call": func(c *testmcp.Call) { c.Text(c.Params.At("name").Str()) },
 	}
 	return s
 })
@@ -29,16 +41,13 @@ func TestAListOfTwoMegabytesIsListedInFull(t *testing.T) {
 		t.Run(way.Name, func(t *testing.T) {
 			t.Parallel()
 			rec := testmcp.NewRecorder(t)
-			p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{"up": way.Entry(t, rec, "crowd", nil)}))
+			p := testmcp.StartProxy(t, testmcp.Config(`{"startup_grace":"1m"}`, map[string]string{"up": way.Entry(t, rec, "crowd", nil)}))
 			for name, era := range stdio.Eras {
 				c := p.Client(era)
-				tools := c.List("tools/list", "tools")
-				if len(tools) != manyTools {
-					t.Fatalf("%s client: %d tools, want %d", name, len(tools), manyTools)
-				}
-				last := tools[manyTools-1]
-				if last.At("name").Str() != "up__tool1029" || len(last.At("inputSchema")) < 2000 {
-					t.Errorf("%s client: the last tool is %.200s", name, last)
+				list := allPages(t, c)
+				schemas := strings.Count(list, strings.Repeat("A schema that explains itself at length. ", 50)+`"}}}`)
+				if n := strings.Count(list, `"name":"up__tool`); n != manyTools || schemas != manyTools {
+					t.Fatalf("%s client: %d tools with %d schemas, want %d: %.300s", name, n, schemas, manyTools, list)
 				}
 				if got := c.CallTool("up__tool1029", "").Text(); got != "tool1029" {
 					t.Errorf("%s client: the last tool gives %q", name, got)
@@ -46,6 +55,22 @@ func TestAListOfTwoMegabytesIsListedInFull(t *testing.T) {
 			}
 		})
 	}
+}
+
+// allPages gives the bytes of all pages of the list of tools.
+func allPages(t *testing.T, c *testmcp.Client) string {
+	t.Helper()
+	all := ""
+	for params := "{}"; params != ""; {
+		page := string(rawRequest(t, c, "tools/list", params))
+		all += page
+		params = ""
+		if _, next, found := strings.Cut(page, `"nextCursor":"`); found {
+			cursor, _, _ := strings.Cut(next, `"`)
+			params = `{"cursor":"` + cursor + `"}`
+		}
+	}
+	return all
 }
 
 func TestAListOverTheLimitIsAFailureAndNoEmptyList(t *testing.T) {
