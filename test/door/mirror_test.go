@@ -23,22 +23,22 @@ func stateless(meta, method, params string) string {
 	return `{"jsonrpc":"2.0","id":"m","method":"` + method + `","params":{"_meta":{` + meta + `}` + params + `}}`
 }
 
-// TestHeadersThatDisagreeWithTheBody: whoever routes by headers and whoever runs the body must mean the same request.
-func TestHeadersThatDisagreeWithTheBody(t *testing.T) {
-	t.Parallel()
-	p, rec := one(t, "")
+// disagreement is a stateless request whose headers and body may not say the same.
+type disagreement struct {
+	name, meta, method, params string
+	edits                      []string // of the headers: name, value, …
+	status, code               int      // code 0 is a result
+	says                       string
+}
+
+func disagreements() []disagreement {
 	const whole = `"` + keyVersion + `":"2026-07-28","` + keyCaps + `":{},"` + keyInfo + `":{"name":"x","version":"1"}`
 	const (
 		call   = `"name":"up__echo","arguments":{"text":"x"}`
 		prompt = `"name":"up__greet","arguments":{"who":"x"}`
 		read   = `"uri":"test://door/readme"`
 	)
-	tests := []struct {
-		name, meta, method, params string
-		edits                      []string // of the headers: name, value, …
-		status, code               int      // 0 is a result
-		says                       string
-	}{
+	return []disagreement{
 		{"all agree", whole, "tools/call", call, nil, 200, 0, ""},
 		{"blanks around values", whole, "tools/call", call, []string{"Mcp-Method", " tools/call ", "Mcp-Name", " up__echo "}, 200, 0, ""},
 		{"another method", whole, "tools/call", call, []string{"Mcp-Method", "tools/list"}, 400, codeHeaderMismatch, "Mcp-Method"},
@@ -74,8 +74,14 @@ func TestHeadersThatDisagreeWithTheBody(t *testing.T) {
 		{"setLevel is gone", whole, "logging/setLevel", `"level":"info"`, nil, 404, codeNoMethod, "logging/setLevel"},
 		{"subscribe is gone", whole, "resources/subscribe", `"uri":"test://door/readme"`, nil, 404, codeNoMethod, "resources/subscribe"},
 	}
+}
+
+// TestHeadersThatDisagreeWithTheBody: whoever routes by headers and whoever runs the body must mean the same request.
+func TestHeadersThatDisagreeWithTheBody(t *testing.T) {
+	t.Parallel()
+	p, rec := one(t, "")
 	c := p.Client(testmcp.Modern)
-	for _, tt := range tests {
+	for _, tt := range disagreements() {
 		t.Run(tt.name, func(t *testing.T) {
 			before := rec.Count(testmcp.Is(testmcp.In))
 			a := post(c, stateless(tt.meta, tt.method, tt.params), tt.method, "{"+tt.params+"}", tt.edits...)

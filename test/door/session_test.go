@@ -28,7 +28,7 @@ func TestDeleteEndsTheSessionWithAllThatRunsInIt(t *testing.T) {
 	if !get.WaitOver() {
 		t.Error("the standing stream goes on")
 	}
-	wantRefusal(t, c.Try("tools/list", ""), http.StatusNotFound, codeInvalidRequest, "7")
+	wantRefusal(t, c.Send(`"after"`, "tools/list", "").Final(), http.StatusNotFound, codeInvalidRequest, `"after"`)
 	wantRefusal(t, c.Get("").Final(), http.StatusNotFound, codeInvalidRequest, "null")
 	if status := c.Delete(); status != http.StatusNotFound {
 		t.Errorf("the second DELETE was answered with HTTP %d", status)
