@@ -38,6 +38,8 @@ type Bridge struct {
 	// Token is sent as a bearer token where it is not empty; TokenVariable is where the user puts it, for messages.
 	Token, TokenVariable string
 	Log                  *zap.Logger
+
+	transport http.RoundTripper // nil for one of its own
 }
 
 // bridge is one conversation that is bridged.
@@ -111,8 +113,12 @@ func (b *Bridge) start(out io.Writer) *bridge {
 	close(open)
 	r := &bridge{Bridge: b, out: lines.NewWriter(out, maxWaiting, readPatience), gate: open, inflight: map[string][]*crossing{}}
 	r.past.turn = make(chan struct{}, 1)
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConnsPerHost = 32
+	t := b.transport
+	if t == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConnsPerHost = 32
+		t = own
+	}
 	// A redirect could lead the token and the messages to somebody else.
 	r.http = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
