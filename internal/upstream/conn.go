@@ -14,6 +14,9 @@ type Outgoing struct {
 	Name string
 	// Frame is the message without its line end. The connection may append to it.
 	Frame []byte
+	// Task is the task that the request asks about for as long as it runs, so that what the server asks for the task finds
+	// it on a channel that several calls share; empty for none.
+	Task string
 	// Params are the further headers of modern HTTP that mirror annotated arguments.
 	Params []Param
 }

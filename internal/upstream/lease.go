@@ -29,6 +29,8 @@ type Unit struct {
 	Key string
 	// Ends says that the unit has an end of its own, which EndUnit is told; until then its connection is kept.
 	Ends bool
+	// Beside lets the call run beside others on an upstream that otherwise takes one at a time.
+	Beside bool
 }
 
 // Lease is the use of one slot for one call.
@@ -37,12 +39,51 @@ type Lease struct {
 	conn conn
 	peer *Peer
 	once bool // the slot is for this call only
+	// pass is what the call gives back beside the slot: its place among those that run.
+	pass func()
 }
 
 // Acquire gives the slot for a call, and waits for one that is being connected. An upstream in trouble is answered for
 // at once, with an *Error that tells the reason and the next try.
 func (u *Upstream) Acquire(ctx context.Context, unit Unit) (*Lease, error) {
-	began := time.Now()
+	pass, err := u.enter(ctx, unit)
+	if err != nil {
+		return nil, err
+	}
+	l, err := u.acquireFor(ctx, unit)
+	if err != nil {
+		pass()
+		return nil, err
+	}
+	l.pass = pass
+	return l, nil
+}
+
+// enter waits for a place among the calls that may run at a time.
+func (u *Upstream) enter(ctx context.Context, unit Unit) (pass func(), err error) {
+	err = u.gate.enter(ctx)
+	if err == nil && !unit.Beside {
+		if err = u.single.enter(ctx); err != nil {
+			u.gate.leave()
+		}
+	}
+	switch {
+	case errors.Is(err, errQueueFull), errors.Is(err, errQueueLong):
+		u.opts.Count.Limit(count.LimitQueue)
+		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: err}
+	case err != nil:
+		return nil, err
+	case unit.Beside:
+		return u.gate.leave, nil
+	}
+	return func() {
+		u.single.leave()
+		u.gate.leave()
+	}, nil
+}
+
+// acquireFor gives a slot for a call of this unit.
+func (u *Upstream) acquireFor(ctx context.Context, unit Unit) (*Lease, error) {
 	key, once := u.unitKey(unit)
 	var own *slot // the unit's; a second one is not begun by the same call
 	if key != "" {
@@ -51,6 +92,13 @@ func (u *Upstream) Acquire(ctx context.Context, unit Unit) (*Lease, error) {
 			return nil, err
 		}
 	}
+	return u.acquire(ctx, own, once)
+}
+
+// acquire waits for a connection: that of one slot, or any that everybody shares. once says that the slot is for this
+// lease only.
+func (u *Upstream) acquire(ctx context.Context, own *slot, once bool) (*Lease, error) {
+	began := time.Now()
 	for {
 		l, wait, err := u.pick(own, began)
 		if l != nil || err != nil {
@@ -219,6 +267,9 @@ func (l *Lease) Release() {
 		l.s.u.broadcast() // somebody may wait for it
 	}
 	l.s.u.mu.Unlock()
+	if l.pass != nil {
+		l.pass()
+	}
 	if l.once {
 		l.s.stop()
 	}

@@ -99,14 +99,10 @@ func (u *Upstream) wanted(peer *Peer) (filter string, changed <-chan struct{}) {
 		}
 	}
 	if len(u.watched) > 0 && peer.Has("resources", "subscribe") {
-		list := []byte(`,"resourceSubscriptions":[`)
-		for i, uri := range u.watched {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = wire.AppendString(list, uri)
-		}
-		filter += string(list) + "]"
+		filter += `,"resourceSubscriptions":` + stringArray(u.watched)
+	}
+	if len(u.watchedTasks) > 0 && peer.Has("extensions", TasksExtension) {
+		filter += `,"taskIds":` + stringArray(u.watchedTasks)
 	}
 	if filter != "" {
 		filter = filter[1:]
@@ -132,7 +128,7 @@ func (s *slot) hear(ctx context.Context, c conn, peer *Peer, filter string, sub 
 	frame := append([]byte(`{"jsonrpc":"2.0","id":`), wire.AppendUpstreamID(nil, id)...)
 	frame = append(frame, `,"method":"subscriptions/listen","params":{"notifications":{`+filter+`},"_meta":{"`+
 		wire.MetaProtocolVersion+`":"`+peer.Version+`","`+wire.MetaClientInfo+`":{"name":"mcp-proxy","version":"1"},"`+
-		wire.MetaClientCapabilities+`":{}}}}`...)
+		wire.MetaClientCapabilities+`":`+listenCapabilities(peer)+`}}}`...)
 	x, err := c.Start(ctx, &Outgoing{ID: id, Method: "subscriptions/listen", Frame: frame})
 	if err != nil {
 		return
@@ -167,6 +163,14 @@ func (s *slot) hear(ctx context.Context, c conn, peer *Peer, filter string, sub 
 			return
 		}
 	}
+}
+
+// listenCapabilities are what a subscription declares: news of tasks come only to who knows tasks.
+func listenCapabilities(peer *Peer) string {
+	if peer.Has("extensions", TasksExtension) {
+		return `{"extensions":{"` + TasksExtension + `":{}}}`
+	}
+	return "{}"
 }
 
 // cancelLater tells the server that a subscription is over, off everybody's path.

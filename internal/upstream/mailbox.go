@@ -41,7 +41,8 @@ type mailbox struct {
 	budget *Budget
 	count  *count.Counters
 
-	standing bool // of a subscription; never changed
+	standing bool   // of a subscription; never changed
+	task     string // that the call asks about; never changed
 
 	mu     sync.Mutex
 	frames []*wire.Frame

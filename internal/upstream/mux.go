@@ -32,15 +32,15 @@ func newMux(e *env, reply func([]byte)) *mux {
 
 // open registers a call before it is written, so that no answer can come too early. A standing one, a subscription, asks
 // for nothing and logs nothing.
-func (m *mux) open(id uint64, standing bool) (*mailbox, error) {
+func (m *mux) open(out *Outgoing) (*mailbox, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
 		return nil, m.err
 	}
 	box := newMailbox(m.env.budget, m.env.count)
-	box.standing = standing
-	m.pending[id] = box
+	box.standing, box.task = out.Method == "subscriptions/listen", out.Task
+	m.pending[out.ID] = box
 	return box, nil
 }
 
@@ -135,7 +135,7 @@ func (m *mux) notification(f *wire.Frame) {
 		tok = f.Meta.Get(f.Raw, wire.MetaSubscriptionID)
 	case f.Method == "notifications/message" || f.Method == "notifications/elicitation/complete":
 		// Nothing says whose it is; where only one call is unanswered it can only be that one's.
-		if box := m.only(); box == nil || !box.put(f) {
+		if box := m.owner(f); box == nil || !box.put(f) {
 			m.env.peer.Notification(f)
 		}
 		return
@@ -147,25 +147,46 @@ func (m *mux) notification(f *wire.Frame) {
 	m.mu.Lock()
 	box := m.pending[id]
 	m.mu.Unlock()
-	if !ok || box == nil {
+	switch {
+	case ok && box != nil:
+		box.put(f)
+	case ok && f.Method == "notifications/progress":
+		m.env.peer.Notification(f) // the call may have been answered with a task that goes on
+	default:
 		m.env.count.Drop(count.DropProgress)
-		return
 	}
-	box.put(f)
 }
 
-// request attributes a request of the upstream to the only unanswered call, or refuses it: nothing on a shared channel
-// says whose it is.
+// request attributes a request of the upstream to the call that its task belongs to, or to the only unanswered one, or
+// refuses it: nothing else on a shared channel says whose it is.
 func (m *mux) request(f *wire.Frame) {
 	if f.Method == "ping" {
 		m.reply(pong(f))
 		return
 	}
-	if box := m.only(); box != nil && box.put(f) {
+	if box := m.owner(f); box != nil && box.put(f) {
 		return
 	}
 	m.env.count.Drop(count.DropRequest)
 	m.reply(Refusal(f))
+}
+
+// owner gives the mailbox of the call that a frame belongs to: the one that asks about the task that it names
+// (2025-11-25, tasks, "Related Task Metadata"), or, where it names none, the only one there is; nil where nobody can tell.
+func (m *mux) owner(f *wire.Frame) *mailbox {
+	related, ok := wire.ObjectAt(f.Raw, f.Meta.Get(f.Raw, wire.MetaRelatedTask))
+	if !ok {
+		return m.only()
+	}
+	id, _ := wire.DecodeString(related.Get(f.Raw, "taskId").Of(f.Raw))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range m.pending {
+		if b.task == id && id != "" {
+			return b
+		}
+	}
+	return nil
 }
 
 // only gives the mailbox of the one call that is unanswered; nil where there are others, cancelled ones among them.

@@ -177,7 +177,7 @@ func (p *pipe) unsent(err error) error {
 }
 
 func (p *pipe) Start(_ context.Context, out *Outgoing) (Exchange, error) {
-	box, err := p.open(out.ID, out.Method == "subscriptions/listen")
+	box, err := p.open(out)
 	if err != nil {
 		return nil, err
 	}

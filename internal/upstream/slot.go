@@ -44,6 +44,8 @@ type slot struct {
 	stop     context.CancelFunc // of a slot with a unit
 	ends     bool               // the unit has an end of its own
 	lastUse  time.Time
+	// generation names the process that is connected, whose memory ends with it; zero over HTTP.
+	generation uint64
 }
 
 func newSlot(u *Upstream, unit string, index int) *slot {
@@ -89,7 +91,10 @@ func (s *slot) live(ctx context.Context) error {
 		}
 	}
 	s.u.log.Info("upstream ready", zap.String("era", peer.Era.String()), zap.String("revision", peer.Version), zap.String("server", peer.Name))
-	s.set(func() { s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil })
+	s.set(func() {
+		s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil
+		s.generation = s.u.newGeneration()
+	})
 	s.u.firstEnded()
 	s.restore(c, peer)
 	s.tell()
@@ -177,8 +182,13 @@ func (s *slot) tell() {
 	}
 }
 
-// Notification passes on what came outside any call on a connection that everybody shares.
+// Notification passes on what came outside any call on a connection that everybody shares, and what belongs to a task on
+// whatever connection.
 func (s *slot) Notification(f *wire.Frame) {
+	if isTaskNews(f.Method) {
+		s.taskNews(f)
+		return
+	}
 	if s.unit == "" && s.u.opts.Observer != nil {
 		s.u.opts.Observer.Notification(s.u, f)
 	}

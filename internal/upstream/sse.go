@@ -143,7 +143,7 @@ func (c *sseConn) send(ctx context.Context, frame []byte) error {
 }
 
 func (c *sseConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
-	box, err := c.open(out.ID, out.Method == "subscriptions/listen")
+	box, err := c.open(out)
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ type Options struct {
 	Budget   *Budget
 	Limits   config.Limits
 	Observer Observer
+	Tasks    TaskObserver // nil where nobody wants to hear of tasks
 	Memory   Memory
 	// Serve is the server behind a configuration of the in-process transport.
 	Serve   InProcess
@@ -64,6 +65,8 @@ type Upstream struct {
 	cancel context.CancelFunc
 	runs   group
 	off    group // what is sent off anybody's path
+	gate   gate  // max_concurrency
+	single gate  // serialize
 
 	mu      sync.Mutex
 	era     *wire.Era
@@ -73,9 +76,10 @@ type Upstream struct {
 	first   chan struct{} // closed once the first attempt has ended
 	failure *Failure
 	// watched are the resources whose updates are wanted; rewatch is closed and replaced when they change.
-	watched  []string
-	rewatch  chan struct{}
-	logLevel string
+	watched      []string
+	watchedTasks []string
+	rewatch      chan struct{}
+	logLevel     string
 }
 
 // New makes an upstream that is not started yet.
@@ -88,6 +92,10 @@ func New(cfg *config.Server, opts Options) *Upstream {
 	u.ctx, u.cancel = context.WithCancel(context.Background())
 	if cfg.Transport == config.TransportHTTP || cfg.Transport == config.TransportSSE {
 		u.rt = newTransport()
+	}
+	u.gate.limit, u.gate.queue, u.gate.patience = cfg.MaxConcurrency, cfg.MaxQueue, cfg.CallTimeout
+	if cfg.Serialize {
+		u.single.limit, u.single.queue, u.single.patience = 1, cfg.MaxQueue, cfg.CallTimeout
 	}
 	n := 1
 	if cfg.Sharing != config.SharingSession {

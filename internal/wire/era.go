@@ -56,6 +56,7 @@ const (
 	MetaLogLevel           = MetaPrefix + "logLevel"
 	MetaServerInfo         = MetaPrefix + "serverInfo"
 	MetaSubscriptionID     = MetaPrefix + "subscriptionId"
+	MetaRelatedTask        = MetaPrefix + "related-task"
 )
 
 // JSON-RPC and MCP error codes.

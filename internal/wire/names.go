@@ -40,7 +40,7 @@ var (
 		"supportedVersions", "capabilities", "serverInfo", "instructions", "action")
 	errorNames = newNames("code", "message", "data")
 	metaNames  = newNames("progressToken", MetaProtocolVersion, MetaClientCapabilities, MetaClientInfo, MetaLogLevel,
-		MetaServerInfo, MetaSubscriptionID, MetaPrefix+"related-task")
+		MetaServerInfo, MetaSubscriptionID, MetaRelatedTask)
 )
 
 // bit identifies name within the set; 0 when it is not part of it.
