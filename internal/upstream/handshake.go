@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,9 @@ func (h *handshaker) discover(ctx context.Context) (*Peer, error) {
 	meta := `{"` + wire.MetaProtocolVersion + `":"` + wire.LatestModern + `","` + wire.MetaClientInfo + `":` + h.clientInfo() + `,"` +
 		wire.MetaClientCapabilities + `":` + clientCapabilities + `}`
 	f, err := h.ask(ctx, "server/discover", `{"_meta":`+meta+`}`)
+	if err == nil && wantsAnother(f) {
+		f, err = h.ask(ctx, "server/discover", `{"_meta":`+meta+`}`)
+	}
 	if err != nil {
 		return nil, probeError(err)
 	}
@@ -126,6 +130,22 @@ func (h *handshaker) discover(ctx context.Context) (*Peer, error) {
 	}
 	// Some servers answer, but only name revisions of the other era.
 	return nil, fmt.Errorf("%w: it supports %s", errUseLegacy, strings.Join(r.Supported, ", "))
+}
+
+// wantsAnother says whether an answer refuses the revision and yet names the one that was asked with: the server is of this
+// era, and a client tries again with a revision that it names (2026-07-28, versioning).
+func wantsAnother(f *wire.Frame) bool {
+	if f.Kind != wire.KindError {
+		return false
+	}
+	var e struct {
+		Code int64 `json:"code"`
+		Data struct {
+			Supported []string `json:"supported"`
+		} `json:"data"`
+	}
+	err := json.Unmarshal(f.Error.Of(f.Raw), &e)
+	return err == nil && e.Code == wire.CodeUnsupportedRevision && slices.ContainsFunc(e.Data.Supported, wire.IsModern)
 }
 
 // probeError tells what an error of the path means for the era: a plain refusal by HTTP status is a legacy server's

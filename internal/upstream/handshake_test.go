@@ -17,6 +17,7 @@ type reaction struct {
 	after  time.Duration
 	answer string // members beside jsonrpc and id
 	err    error
+	first  string // the answer to the first request, where it is another
 	before string // a frame that comes before the answer
 }
 
@@ -93,7 +94,11 @@ func (x *scriptExchange) Next(ctx context.Context) (*wire.Frame, error) {
 		return nil, r.err
 	}
 	id := string(wire.AppendUpstreamID(nil, x.out.ID))
-	return parsed(x.c.t, `{"jsonrpc":"2.0","id":`+id+`,`+r.answer+`}`), nil
+	answer := r.answer
+	if r.first != "" && x.c.methods() == x.out.Method {
+		answer = r.first
+	}
+	return parsed(x.c.t, `{"jsonrpc":"2.0","id":`+id+`,`+answer+`}`), nil
 }
 
 func (x *scriptExchange) Respond(_ context.Context, frame []byte) error {
@@ -121,6 +126,8 @@ const (
 	modernAnswer = `"result":{"supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"instructions":"read me","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"srv","version":"9"}}}`
 	legacyAnswer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"old","version":"2"},"instructions":"hello"}`
 	noMethod     = `"error":{"code":-32601,"message":"no such method"}`
+
+	refusesRevision = `"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"]}}`
 )
 
 // Every answer that a server may give to the two ways of beginning leads to an era or to an error that says why.
@@ -141,6 +148,9 @@ func TestWhatHandshakesFind(t *testing.T) {
 		{"a result of another shape", reaction{answer: `"result":{"supportedVersions":"2026-07-28"}`}, initOK, "legacy", "server/discover initialize"},
 		{"only revisions of the other era", reaction{answer: `"result":{"supportedVersions":["2025-11-25"]}`}, initOK, "legacy", "server/discover initialize"},
 		{"only revisions to come", reaction{answer: `"result":{"supportedVersions":["2031-01-01"]}`}, initNo, "initialize was refused", "server/discover initialize"},
+		{"a revision refused, none of ours named", reaction{answer: `"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2025-11-25"]}}`}, initOK, "legacy", "server/discover initialize"},
+		{"a revision refused twice", reaction{answer: refusesRevision}, initOK, "legacy", "server/discover server/discover initialize"},
+		{"a revision refused once", reaction{first: refusesRevision, answer: modernAnswer}, initNo, "modern", "server/discover server/discover"},
 		{"HTTP 400", reaction{err: &statusError{code: 400}}, initOK, "legacy", "server/discover initialize"},
 		{"HTTP 404", reaction{err: &statusError{code: 404}}, initOK, "legacy", "server/discover initialize"},
 		{"HTTP 405", reaction{err: &statusError{code: 405}}, initOK, "legacy", "server/discover initialize"},
