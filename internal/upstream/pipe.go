@@ -77,7 +77,7 @@ func (p *pipe) line(l line) {
 		return
 	}
 	if text[0] == '{' {
-		if f, err := p.env.parse(text); err == nil {
+		if f, err := p.env.parse(text); err == nil && !(f.Amended && foreign(text)) {
 			p.dispatch(f)
 			return
 		}
@@ -116,6 +116,9 @@ func (p *pipe) value(v []byte) (found int) {
 	}
 	for _, part := range parts {
 		f, err := p.env.parse(part)
+		if (err != nil || f.Amended) && foreign(part) {
+			continue
+		}
 		if err != nil {
 			if id := idAtEdge(line{head: part, tail: part}); id != 0 {
 				p.failOne(id, &Error{Upstream: p.env.id, Reason: ReasonTransport, Err: fmt.Errorf("the answer is not valid: %w", err)})
