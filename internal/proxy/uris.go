@@ -30,7 +30,7 @@ func uriPrefix(id string) string {
 	if s == "" || s[0] < 'a' || s[0] > 'z' {
 		s = "s" + s
 	}
-	if clean := b.String(); clean != id {
+	if s != id {
 		s += "." + shortHash(id)
 	}
 	return s + "+"
