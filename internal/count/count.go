@@ -48,6 +48,7 @@ const (
 	RepairEnvelope     = "envelope"      // a missing version, or members that are null and say nothing
 	RepairToolLeftOut  = "item_left_out" // an item that no client could accept
 	RepairNullMember   = "null_member"   // an optional member that is null
+	RepairLabel        = "label"         // the name of the asking upstream before its question
 )
 
 // Counters are the shared counters. A nil *Counters counts nothing.
@@ -83,7 +84,8 @@ func (c *Counters) Upstream(id string) {
 	if c == nil {
 		return
 	}
-	for _, k := range []string{RepairInputSchema, RepairOutputSchema, RepairStructured, RepairContent, RepairUTF8, RepairEnvelope, RepairToolLeftOut, RepairNullMember} {
+	for _, k := range []string{RepairInputSchema, RepairOutputSchema, RepairStructured, RepairContent, RepairUTF8, RepairEnvelope, RepairToolLeftOut, RepairNullMember,
+		RepairLabel} {
 		c.repairs.WithLabelValues(id, k)
 	}
 }

@@ -32,6 +32,7 @@ type call struct {
 	clock   clock
 	longest *time.Timer
 	asks    asks
+	empty   int // rounds in which a modern upstream has asked for nothing
 	// unlink parts the life of the call from that of the request that it came with, which a parked call outlives.
 	unlink func() bool
 	parked bool
@@ -62,6 +63,9 @@ func (c *call) forward() (Answer, Outcome) {
 	}
 	c.peer = c.lease.Peer()
 	c.mayPark()
+	if c.req.Caller.Era == wire.Modern && c.peer.Era == wire.Legacy {
+		c.p.wantLevel(c.req.Caller.LogLevel) // such a server knows no levels of single requests
+	}
 	cancel = c.cancel
 	c.clock.start(cfg.CallTimeout, func() { cancel(CauseInactivity) })
 	defer func() { s.atUpstream.Observe((time.Since(began) - queued).Seconds()) }()
@@ -147,8 +151,8 @@ func (c *call) refused(f *wire.Frame) (Answer, Outcome) {
 		// Whoever offers something to complete need not know how.
 		return Result(c.rawID(), c.p.eraResult([]byte(`{"completion":{"values":[],"total":0,"hasMore":false}}`), c.req.Caller.Era)), OK
 	}
-	if a, ok := c.urlsNeeded(f); ok {
-		return a, OK
+	if a, o, ok := c.urlsNeeded(f); ok {
+		return a, o
 	}
 	return c.errorAnswer(f), RPCError
 }
@@ -187,7 +191,9 @@ func (c *call) notified(f *wire.Frame) {
 			c.req.Sink.Notify(f.Raw)
 		}
 	case "notifications/cancelled":
-		c.p.count.Drop(count.DropNotification)
+		if !c.asks.withdraw(wire.IDKey(f.Body.Get(f.Raw, "requestId").Of(f.Raw))) {
+			c.p.count.Drop(count.DropNotification)
+		}
 	default:
 		for k := range kinds {
 			if kindInfo[k].changed == f.Method {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -44,12 +45,16 @@ func (c *call) gather(f *wire.Frame, round int) ([]member, error) {
 	}
 	requests, ok := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "inputRequests"))
 	if !ok || len(requests.Members) == 0 {
-		if len(extra) == 0 || round >= maxEmpty {
+		if len(extra) == 0 || c.empty >= maxEmpty {
 			return nil, errors.New("the server asks for input, and does not say which")
 		}
-		sleep(c.ctx, emptyPause<<round)
+		sleep(c.ctx, emptyPause<<c.empty)
+		c.empty++
 		c.clock.alive()
 		return extra, c.ctx.Err()
+	}
+	if len(requests.Members) > maxAsks {
+		return nil, fmt.Errorf("the server asks for %d things at once; %d is the most", len(requests.Members), maxAsks)
 	}
 	answers := []byte{'{'}
 	for i, m := range requests.Members {
@@ -85,7 +90,7 @@ func (c *call) inputFor(f *wire.Frame, at wire.Span) ([]byte, error) {
 	case err != nil:
 		c.p.metrics.serverRequest(c.up, method, askOutcome(err))
 		if method == methodElicit && c.ctx.Err() == nil {
-			return []byte(`{"action":"decline"}`), nil
+			return []byte(`{"action":"` + unansweredAction(err) + `"}`), nil
 		}
 		return nil, err
 	case answer.Kind == wire.KindError:
@@ -113,13 +118,17 @@ func (c *call) notGathered(err error) (Answer, Outcome) {
 	return c.fault(err)
 }
 
-// labelInputs puts the name of the asking upstream before the messages of what a modern one asks a modern client.
-func (c *call) labelInputs(p *wire.Patch, f *wire.Frame) {
+// labelInputs puts the name of the asking upstream before the messages of what a modern one asks a modern client. It is
+// false where the configuration lets it ask nobody.
+func (c *call) labelInputs(p *wire.Patch, f *wire.Frame) bool {
 	requests, _ := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "inputRequests"))
 	for _, m := range requests.Members {
 		q, _ := wire.ObjectAt(f.Raw, m.Value)
 		if string(q.Get(f.Raw, "method").Of(f.Raw)) != `"`+methodElicit+`"` {
 			continue
+		}
+		if c.item.Upstream.Config().Elicitation.Mode == config.ElicitationDecline {
+			return false
 		}
 		params, _ := wire.ObjectAt(f.Raw, q.Get(f.Raw, "params"))
 		message := params.Get(f.Raw, "message")
@@ -127,4 +136,5 @@ func (c *call) labelInputs(p *wire.Patch, f *wire.Frame) {
 			p.Replace(message, text)
 		}
 	}
+	return true
 }

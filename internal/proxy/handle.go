@@ -30,12 +30,12 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 			return c.finish(c.answerLocally(it))
 		}
 		c.item, c.up = it, it.Upstream.ID
-		if a, o, ok := c.resume(); ok {
-			return c.finish(a, o)
-		}
 		flight = p.metrics.flight[c.up]
 		flight.Inc()
 		defer flight.Dec()
+		if a, o, ok := c.resume(); ok {
+			return c.finish(a, o)
+		}
 		return c.finish(c.forward())
 	}
 	flight.Inc()

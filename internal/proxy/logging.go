@@ -21,15 +21,16 @@ type levels struct {
 	most string
 }
 
-// want notes a level; true where it is more verbose than all before.
-func (l *levels) want(level string) bool {
+// want notes a level, and tells it where it is more verbose than all before. Two that come together are told in order.
+func (l *levels) want(level string, tell func(level string)) {
+	at := slices.Index(logLevels, level)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.most != "" && slices.Index(logLevels, level) >= slices.Index(logLevels, l.most) {
-		return false
+	if at < 0 || l.most != "" && at >= slices.Index(logLevels, l.most) {
+		return
 	}
 	l.most = level
-	return true
+	tell(level)
 }
 
 // setLevel answers logging/setLevel of a legacy client. It asks nobody: a server that knows no levels must not cost the
@@ -49,20 +50,18 @@ func (c *call) setLevel() (Answer, Outcome) {
 
 // wantLevel tells the upstreams when somebody wants more than before.
 func (p *Proxy) wantLevel(level string) {
-	if p.levels.want(level) {
+	p.levels.want(level, func(level string) {
 		for _, u := range p.ups.All() {
 			u.SetLogLevel(level)
 		}
-	}
+	})
 }
 
 // passesLevel says whether a log message is one that the client asked for.
 func passesLevel(f *wire.Frame, wanted string) bool {
-	if wanted == "" {
-		return false
-	}
+	least := slices.Index(logLevels, wanted)
 	level, _ := wire.DecodeString(f.Body.Get(f.Raw, "level").Of(f.Raw))
-	return slices.Index(logLevels, level) >= slices.Index(logLevels, wanted)
+	return least >= 0 && slices.Index(logLevels, level) >= least
 }
 
 // strayLog keeps a log message that belongs to nobody in our own log: a stranger must not get it.

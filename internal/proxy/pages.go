@@ -39,8 +39,10 @@ func newPages() *pages {
 func (p *pages) keep(s *snapshot) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := len(p.kept); n > 0 && p.kept[n-1].snap == s {
-		return p.kept[n-1].serial
+	for _, k := range p.kept {
+		if k.snap == s {
+			return k.serial
+		}
 	}
 	p.serial++
 	p.kept = append(p.kept, keptSnapshot{p.serial, s})

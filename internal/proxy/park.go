@@ -2,19 +2,13 @@ package proxy
 
 import (
 	"context"
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
-	"strconv"
+	"errors"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -23,63 +17,16 @@ import (
 // required, and then calls again. In between the call is parked: it keeps its slot and its exchange with the upstream,
 // and what the client brings back leads to it (2026-07-28, basic/patterns/mrtr).
 
-// statePrefix marks the request state that is ours; any other belongs to an upstream.
-const statePrefix = "mcp-proxy."
-
-const (
-	maxParked             = 10_000
-	maxParkedPerPrincipal = 100
-	maxParkedPerUpstream  = 100
-)
-
-// What a request state of ours stands for.
-const (
-	stateParked byte = iota + 1
-	stateAgain       // nothing is kept: the call is simply made again
-)
-
 // parkedCall is a call that waits for its client to come back.
 type parkedCall struct {
 	c     *call
 	id    [16]byte
-	round uint32
+	round uint32 // of the state that leads to it now
 	// questions are those of the upstream that wait, by the key that the client knows them by.
 	keys      []string
 	questions map[string]*wire.Frame
 	timer     *time.Timer
 	detach    func() bool
-}
-
-// parkings keeps the parked calls and seals what leads to them. Its key dies with the process, as they do.
-type parkings struct {
-	aead cipher.AEAD
-
-	mu          sync.Mutex
-	calls       map[[16]byte]*parkedCall
-	byPrincipal map[string]int
-	byUpstream  map[string]int
-	// joined are the retries that run now: the same one again waits for the same answer.
-	joined map[string]*joinedRetry
-}
-
-type joinedRetry struct {
-	done  chan struct{}
-	frame []byte
-	code  int
-}
-
-func newParkings() *parkings {
-	var key [32]byte
-	_, _ = rand.Read(key[:]) // never fails
-	block, err := aes.NewCipher(key[:])
-	if err != nil {
-		panic("proxy: " + err.Error()) // the key has the right length
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic("proxy: " + err.Error())
-	}
-	return &parkings{aead: aead, calls: map[[16]byte]*parkedCall{}, byPrincipal: map[string]int{}, byUpstream: map[string]int{}, joined: map[string]*joinedRetry{}}
 }
 
 // binding is what a state is bound to: who may bring it, and with which request.
@@ -95,31 +42,10 @@ func (c *call) binding() []byte {
 	return h.Sum(nil)
 }
 
-func (k *parkings) seal(kind byte, id [16]byte, round uint32, expires time.Time, binding []byte) string {
-	plain := append([]byte{kind}, id[:]...)
-	plain = binary.BigEndian.AppendUint32(plain, round)
-	plain = binary.BigEndian.AppendUint64(plain, uint64(expires.Unix()))
-	nonce := make([]byte, k.aead.NonceSize())
-	_, _ = rand.Read(nonce) // never fails
-	return statePrefix + base64.RawURLEncoding.EncodeToString(k.aead.Seal(nonce, nonce, plain, binding))
-}
-
-func (k *parkings) open(state string, binding []byte) (kind byte, id [16]byte, round uint32, ok bool) {
-	b, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(state, statePrefix))
-	if err != nil || len(b) < k.aead.NonceSize() {
-		return 0, id, 0, false
-	}
-	plain, err := k.aead.Open(nil, b[:k.aead.NonceSize()], b[k.aead.NonceSize():], binding)
-	if err != nil || len(plain) != 1+16+4+8 || time.Now().Unix() > int64(binary.BigEndian.Uint64(plain[21:])) {
-		return 0, id, 0, false
-	}
-	copy(id[:], plain[1:])
-	return plain[0], id, binary.BigEndian.Uint32(plain[17:]), true
-}
-
 // mayPark gives a call that can be parked a life of its own: it does not end with the HTTP request that brought it.
+// Completion is the one request that goes to upstreams and knows no further rounds.
 func (c *call) mayPark() {
-	if c.req.Caller.Era != wire.Modern || c.peer.Era != wire.Legacy || c.req.Caller.Caps == 0 {
+	if c.req.Caller.Era != wire.Modern || c.peer.Era != wire.Legacy || c.req.Caller.Caps == 0 || c.method == "completion/complete" {
 		return
 	}
 	outer := c.ctx
@@ -147,63 +73,25 @@ func (c *call) park(f *wire.Frame) (_ Answer, ok bool) {
 		return Answer{}, false
 	}
 	c.clock.hold()
-	return c.p.parked.wait(pk), true
-}
-
-// reserve counts a call that is to be parked; false over a bound. A slot that serves one call at a time is not given away
-// for the last of them.
-func (k *parkings) reserve(c *call) bool {
-	cfg := c.item.Upstream.Config()
-	limit := maxParkedPerUpstream
-	if cfg.Sharing == config.SharingCall {
-		limit = max(1, cfg.Instances-1)
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	who := c.req.Caller.Principal
-	if len(k.calls) >= maxParked || k.byPrincipal[who] >= maxParkedPerPrincipal || k.byUpstream[c.up] >= limit {
-		return false
-	}
-	k.byPrincipal[who]++
-	k.byUpstream[c.up]++
-	return true
-}
-
-func (k *parkings) free(c *call) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	who := c.req.Caller.Principal
-	if k.byPrincipal[who]--; k.byPrincipal[who] <= 0 {
-		delete(k.byPrincipal, who)
-	}
-	if k.byUpstream[c.up]--; k.byUpstream[c.up] <= 0 {
-		delete(k.byUpstream, c.up)
-	}
+	return pk.wait(), true
 }
 
 // wait puts a call aside until its client comes back, its time is over or it ends otherwise.
-func (k *parkings) wait(pk *parkedCall) Answer {
+func (pk *parkedCall) wait() Answer {
 	c := pk.c
 	pk.round++
 	timeout := c.item.Upstream.Config().Elicitation.Timeout
-	state := k.seal(stateParked, pk.id, pk.round, time.Now().Add(timeout), c.binding())
-	answer := Result(c.rawID(), pk.inputRequired(c, state))
+	state := c.p.parked.seal(stateParked, pk.id, pk.round, time.Now().Add(timeout), c.binding())
+	answer := Result(c.rawID(), pk.inputRequired(state))
 	c.parked = true
-	if c.unlink != nil {
-		c.unlink()
-	}
-	c.publish = func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.calls[pk.id] = pk
-		pk.timer = time.AfterFunc(timeout, func() { k.abandon(pk, true) })
-		pk.detach = context.AfterFunc(c.ctx, func() { k.abandon(pk, false) })
-	}
+	c.unlink()
+	c.publish = func() { c.p.parked.publish(pk, timeout) }
 	return answer
 }
 
 // inputRequired is the result that tells a client what is asked.
-func (pk *parkedCall) inputRequired(c *call, state string) []byte {
+func (pk *parkedCall) inputRequired(state string) []byte {
+	c := pk.c
 	b := []byte(`{"resultType":"input_required","inputRequests":{`)
 	for i, key := range pk.keys {
 		if i > 0 {
@@ -222,41 +110,27 @@ func (pk *parkedCall) inputRequired(c *call, state string) []byte {
 	return append(append(b, c.p.ServerInfo(c.req.Caller.View)...), "}}"...)
 }
 
-// take gives the parked call that a state leads to, and takes it out; nil where it is not there any more.
-func (k *parkings) take(id [16]byte, round uint32) *parkedCall {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	pk := k.calls[id]
-	if pk == nil || pk.round != round {
-		return nil
-	}
-	pk.timer.Stop()
-	pk.detach()
-	delete(k.calls, id)
-	return pk
-}
-
-// abandon ends a call whose client has not come back, or that has ended while it was parked. The upstream is told what it
-// asked for in vain.
-func (k *parkings) abandon(pk *parkedCall, late bool) {
-	if k.take(pk.id, pk.round) == nil {
+// abandon ends a call whose client has not come back in this round, or that has ended while it was parked. The upstream
+// is told what it asked for in vain.
+func (pk *parkedCall) abandon(round uint32, cause Cause) {
+	c := pk.c
+	if c.p.parked.take(pk.id, round) == nil {
 		return
 	}
-	c := pk.c
-	cause := CauseClientGone
-	if late {
-		for _, q := range pk.questions {
-			c.p.metrics.serverRequest(c.up, q.Method, Timeout)
-			c.lease.Reply(c.x, abandoned(q))
-		}
-		c.cancel(cause)
-	} else if ended, ok := context.Cause(c.ctx).(Cause); ok {
-		cause = ended
+	outcome := Cancelled
+	if cause == CauseClientGone {
+		outcome = Timeout
 	}
+	for _, key := range pk.keys {
+		q := pk.questions[key]
+		c.p.metrics.serverRequest(c.up, q.Method, outcome)
+		c.lease.Reply(c.x, abandoned(q))
+	}
+	c.cancel(cause)
 	c.p.metrics.cancelled(c.up, cause)
 	c.lease.Cancel(c.upID, cause.Error())
 	c.x.Close(true)
-	k.free(c)
+	c.p.parked.free(c)
 	c.release()
 }
 
@@ -270,90 +144,84 @@ func abandoned(q *wire.Frame) []byte {
 	return append(append(append(out, ','), member...), '}')
 }
 
-// stop ends all parked calls.
-func (k *parkings) stop() {
-	k.mu.Lock()
-	var all []*parkedCall
-	for _, pk := range k.calls {
-		all = append(all, pk)
-	}
-	k.mu.Unlock()
-	for _, pk := range all {
-		pk.c.cancel(CauseShutdown)
-		k.abandon(pk, false)
-	}
-}
-
 // resume goes on with a parked call when its client brings what was asked. ok is false where the request brings no state
-// of ours, or one that only says to begin anew.
+// of ours, or one that only says to begin anew. A modern upstream makes its own states; one that looks like ours is of
+// another proxy behind it.
 func (c *call) resume() (_ Answer, _ Outcome, ok bool) {
 	f := c.req.Frame
-	state, _ := wire.DecodeString(f.Body.Get(f.Raw, stateMember).Of(f.Raw))
-	if c.req.Caller.Era != wire.Modern || !strings.HasPrefix(state, statePrefix) {
+	span := f.Body.Get(f.Raw, stateMember)
+	peer := c.item.Upstream.Peer()
+	if c.req.Caller.Era != wire.Modern || !span.Ok() || peer != nil && peer.Era == wire.Modern {
 		return Answer{}, OK, false
+	}
+	state, _ := wire.DecodeString(span.Of(f.Raw))
+	if peer == nil && !strings.HasPrefix(state, statePrefix) {
+		return Answer{}, OK, false // the upstream has not been there yet; it will tell whether it knows it
 	}
 	kind, id, round, good := c.p.parked.open(state, c.binding())
 	switch {
 	case !good:
-		return Failure(c.rawID(), wire.CodeInvalidParams, f.Method+": params.requestState is none that is valid for this request now; make the request anew without it", nil), Invalid, true
+		a, o := c.badState("is none that is valid for this request now")
+		return a, o, true
+	case kind == stateAgain && declined(f):
+		text := c.up + "::" + c.item.Wire + ": the client declined to visit the pages that the server asks for"
+		return Failure(c.rawID(), wire.CodeInternal, text, nil), RPCError, true
 	case kind == stateAgain:
 		return Answer{}, OK, false
 	}
-	name := hex.EncodeToString(id[:]) + "/" + strconv.FormatUint(uint64(round), 10)
-	join, first := c.p.parked.join(name)
-	if !first {
+	a, o := c.rejoin(id, round)
+	return a, o, true
+}
+
+// badState refuses a request because of the state it brings.
+func (c *call) badState(why string) (Answer, Outcome) {
+	return Failure(c.rawID(), wire.CodeInvalidParams, c.method+": params.requestState "+why+"; make the request anew without it", nil), Invalid
+}
+
+// rejoin brings the answers of the client to the parked call. A state leads to it once: the same answers again wait for
+// what the first ones bring, and others come too late.
+func (c *call) rejoin(id [16]byte, round uint32) (Answer, Outcome) {
+	f := c.req.Frame
+	retry := retryKey{id, round}
+	join, first := c.p.parked.join(retry, sha256.Sum256(f.Body.Get(f.Raw, answersMember).Of(f.Raw)))
+	switch {
+	case join == nil:
+		return c.badState("has been used with other answers")
+	case !first:
 		return c.await(join)
 	}
 	pk := c.p.parked.take(id, round)
 	if pk == nil {
-		c.p.parked.leave(name, join, nil, 0)
-		return Failure(c.rawID(), wire.CodeInvalidParams, f.Method+": what params.requestState leads to is over; make the request anew without it", nil), Invalid, true
+		c.p.parked.leave(retry, join, nil, 0)
+		return c.badState("leads to what is over")
 	}
 	a, o := pk.goOn(c)
-	c.publish, pk.c.publish = pk.c.publish, nil
-	c.p.parked.leave(name, join, a.Bytes(), a.Code)
-	return a, o, true
-}
-
-// join notes a retry under way; first is false where the same one is running already.
-func (k *parkings) join(name string) (j *joinedRetry, first bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if j := k.joined[name]; j != nil {
-		return j, false
+	if publish := pk.c.publish; publish != nil {
+		pk.c.publish = nil
+		publish() // before anybody gets the state that leads there
 	}
-	j = &joinedRetry{done: make(chan struct{})}
-	k.joined[name] = j
-	return j, true
-}
-
-// joinedFor is how long the answer of a retry is kept for the same retry again.
-const joinedFor = 30 * time.Second
-
-func (k *parkings) leave(name string, j *joinedRetry, frame []byte, code int) {
-	j.frame, j.code = append([]byte(nil), frame...), code
-	close(j.done)
-	time.AfterFunc(joinedFor, func() {
-		k.mu.Lock()
-		delete(k.joined, name)
-		k.mu.Unlock()
-	})
+	c.p.parked.leave(retry, join, a.Bytes(), a.Code)
+	return a, o
 }
 
 // await gives a retry that came twice the answer of the first.
-func (c *call) await(j *joinedRetry) (Answer, Outcome, bool) {
+func (c *call) await(j *joinedRetry) (Answer, Outcome) {
 	select {
 	case <-j.done:
 	case <-c.ctx.Done():
-		return Answer{Ended: true}, Cancelled, true
+		var cause Cause
+		if errors.As(context.Cause(c.ctx), &cause) && cause.outcome() == Uncertain {
+			return pathFault(c.rawID(), c.up, c.item.Wire, c.requestID(), cause)
+		}
+		return Answer{Ended: true}, Cancelled
 	}
 	f, err := wire.Parse(append([]byte(nil), j.frame...), wire.Upstream, wire.Limits{})
 	if err != nil {
-		return Failure(c.rawID(), wire.CodeInvalidParams, c.method+": params.requestState has been used", nil), Invalid, true
+		return c.badState("has been used")
 	}
 	a := Whole(withID(f, c.rawID()))
 	a.Code = j.code
-	return a, OK, true
+	return a, OK
 }
 
 // goOn brings the client's answers to the upstream and follows the call on behalf of the new request.
@@ -361,6 +229,7 @@ func (pk *parkedCall) goOn(now *call) (Answer, Outcome) {
 	c := pk.c
 	f := now.req.Frame
 	c.parked = false
+	c.repeated = true // what a person has been asked for is not asked again
 	c.req, c.began, c.id = now.req, now.began, now.id
 	c.token = nil
 	if token := f.Meta.Get(f.Raw, "progressToken"); token.Ok() {
@@ -380,7 +249,7 @@ func (pk *parkedCall) goOn(now *call) (Answer, Outcome) {
 		delete(pk.questions, key)
 	}
 	if pk.keys = missing; len(missing) > 0 {
-		return c.p.parked.wait(pk), OK // what is missing is asked again
+		return pk.wait(), OK // what is missing is asked again
 	}
 	c.clock.free()
 	c.p.parked.free(c)
@@ -406,30 +275,4 @@ func (c *call) deliver(q *wire.Frame, result []byte) {
 	out := append([]byte(`{"jsonrpc":"2.0","id":`), q.ID.Of(q.Raw)...)
 	out = append(append(out, `,"result":`...), result...)
 	c.lease.Reply(c.x, append(out, '}'))
-}
-
-// urlsNeeded turns a legacy upstream's error that says which pages must be visited first into what a modern client knows:
-// input that is required. When it comes back, the call is simply made again.
-func (c *call) urlsNeeded(f *wire.Frame) (Answer, bool) {
-	obj, _ := wire.ObjectAt(f.Raw, f.Error)
-	if c.req.Caller.Era != wire.Modern || c.peer.Era != wire.Legacy || string(obj.Get(f.Raw, "code").Of(f.Raw)) != strconv.Itoa(wire.CodeURLElicitation) || c.req.Caller.Caps&CapElicitURL == 0 {
-		return Answer{}, false
-	}
-	data, _ := wire.ObjectAt(f.Raw, obj.Get(f.Raw, "data"))
-	b := []byte(`{"resultType":"input_required","inputRequests":{`)
-	for i, e := range wire.Elements(f.Raw, data.Get(f.Raw, "elicitations")) {
-		params, ok := wire.ObjectAt(f.Raw, e)
-		if !ok {
-			continue
-		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `"url`+strconv.Itoa(i+1)+`":{"method":"elicitation/create","params":`...)
-		b = append(append(b, c.downParams(methodElicit, f.Raw, e, params)...), '}')
-	}
-	expires := time.Now().Add(c.item.Upstream.Config().Elicitation.Timeout)
-	state := c.p.parked.seal(stateAgain, [16]byte{}, 0, expires, c.binding())
-	b = wire.AppendString(append(b, `},"requestState":`...), state)
-	return Result(c.rawID(), append(b, '}')), true
 }

@@ -32,9 +32,10 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 		p.Replace(c.key, wire.AppendString(nil, it.Wire))
 	}
 	c.rewriteMeta(&p, id)
-	if c.req.Caller.Era == wire.Modern && c.peer.Era == wire.Legacy {
-		p.Remove(&f.Body, "inputResponses")
-		p.Remove(&f.Body, "requestState")
+	if c.req.Caller.Era != c.peer.Era {
+		// Rounds are made here: a legacy upstream knows none, and a legacy client's are no words of its era.
+		p.Remove(&f.Body, answersMember)
+		p.Remove(&f.Body, stateMember)
 	}
 	if c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern {
 		p.Remove(&f.Body, "task")
@@ -83,7 +84,7 @@ func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 		}
 	case c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern:
 		add = append(add, member{wire.MetaProtocolVersion, wire.AppendString(nil, c.peer.Version)},
-			member{wire.MetaClientInfo, []byte(clientInfo)}, member{wire.MetaClientCapabilities, c.req.Caller.Caps.modern()})
+			member{wire.MetaClientInfo, []byte(clientInfo)}, member{wire.MetaClientCapabilities, c.relayable().modern()})
 		if c.req.Caller.LogLevel != "" {
 			add = append(add, member{wire.MetaLogLevel, wire.AppendString(nil, c.req.Caller.LogLevel)})
 		}
@@ -109,6 +110,14 @@ func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 		obj = append(append(wire.AppendString(obj, m.name), ':'), m.value...)
 	}
 	p.Insert(&f.Body, "_meta", append(obj, '}'))
+}
+
+// relayable is what the client can be asked for by this upstream.
+func (c *call) relayable() Caps {
+	if c.item.Upstream.Config().Elicitation.Mode == config.ElicitationDecline {
+		return c.req.Caller.Caps &^ (CapElicitForm | CapElicitURL)
+	}
+	return c.req.Caller.Caps
 }
 
 // configured adds the members of request_meta, which take the place of the client's.
@@ -137,8 +146,10 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 	var p wire.Patch
 	p.Reset(f.Raw)
 	c.exposeURIs(&p, f)
-	if down == wire.Modern && up == wire.Modern && string(f.Body.Get(f.Raw, "resultType").Of(f.Raw)) == typeInput {
-		c.labelInputs(&p, f)
+	if down == wire.Modern && up == wire.Modern && string(f.Body.Get(f.Raw, "resultType").Of(f.Raw)) == typeInput && !c.labelInputs(&p, f) {
+		c.p.metrics.serverRequest(c.up, methodElicit, Denied)
+		text := c.up + "::" + c.item.Wire + ": the server asks the person behind the client, which the configuration declines (elicitation.mode)"
+		return Failure(c.rawID(), wire.CodeInternal, text, nil), TransportError
 	}
 	if down == up && p.Empty() {
 		// Only the id differs: what stands before and behind it goes out as it came.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -30,31 +31,48 @@ type asks struct {
 	mu     sync.Mutex
 	ctx    context.Context
 	cancel context.CancelFunc
-	open   int
+	open   map[string]context.CancelCauseFunc // by the upstream's id
 	wg     sync.WaitGroup
 }
 
-// begin runs f with a context that ends with the exchange; false where too many are open.
-func (a *asks) begin(parent context.Context, f func(ctx context.Context)) bool {
+// errWithdrawn means that the upstream has taken its question back.
+var errWithdrawn = errors.New("the server has taken its question back")
+
+// begin runs f for the question of that id, with a context that ends with the exchange; false where too many are open, or
+// one with that id.
+func (a *asks) begin(parent context.Context, id string, f func(ctx context.Context)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.open >= maxAsks {
+	if len(a.open) >= maxAsks || a.open[id] != nil {
 		return false
 	}
 	if a.cancel == nil {
 		a.ctx, a.cancel = context.WithCancel(parent)
+		a.open = map[string]context.CancelCauseFunc{}
 	}
-	a.open++
-	ctx := a.ctx
+	ctx, cancel := context.WithCancelCause(a.ctx)
+	a.open[id] = cancel
 	a.wg.Go(func() {
 		defer func() {
+			cancel(nil)
 			a.mu.Lock()
-			a.open--
+			delete(a.open, id)
 			a.mu.Unlock()
 		}()
 		f(ctx)
 	})
 	return true
+}
+
+// withdraw takes one question back; false where it is not open.
+func (a *asks) withdraw(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	cancel := a.open[id]
+	if cancel != nil {
+		cancel(errWithdrawn)
+	}
+	return cancel != nil
 }
 
 // end takes all questions back and waits for them.
@@ -71,15 +89,16 @@ func (a *asks) end() {
 
 // asked handles a request of the upstream. ok says that the call is parked and its request answered meanwhile.
 func (c *call) asked(f *wire.Frame) (_ Answer, ok bool) {
-	if !c.canAnswer(f) {
-		c.refuseAsk(f)
+	modern := c.req.Caller.Era == wire.Modern
+	if !c.canAnswer(f) || modern && c.unlink == nil {
+		c.refuseAsk(f) // nobody can be asked, or not in the course of this request
 		return Answer{}, false
 	}
-	if c.req.Caller.Era == wire.Modern {
+	if modern {
 		return c.park(f)
 	}
 	c.clock.hold()
-	begun := c.asks.begin(c.ctx, func(ctx context.Context) {
+	begun := c.asks.begin(c.ctx, wire.IDKey(f.ID.Of(f.Raw)), func(ctx context.Context) {
 		defer c.clock.free()
 		c.relayAsk(ctx, f)
 	})
@@ -112,7 +131,7 @@ func (c *call) canAnswerTo(method string, raw []byte, params wire.Object) bool {
 		}
 		return caps&CapElicitForm != 0
 	case methodSample:
-		return caps&CapSampling != 0
+		return caps&CapSampling != 0 && (caps&CapSamplingTools != 0 || !params.Has(raw, "tools"))
 	case methodRoots:
 		return caps&CapRoots != 0
 	}
@@ -125,9 +144,12 @@ func (c *call) relayAsk(ctx context.Context, f *wire.Frame) {
 	var member string
 	outcome := OK
 	switch {
+	case errors.Is(err, errWithdrawn):
+		c.p.metrics.serverRequest(c.up, f.Method, Cancelled)
+		return
 	case err != nil:
 		outcome = askOutcome(err)
-		member = unanswered(f.Method)
+		member = unanswered(f.Method, err)
 	case answer.Kind == wire.KindError:
 		outcome = RPCError
 		member = `"error":` + string(answer.Error.Of(answer.Raw))
@@ -152,12 +174,21 @@ func askOutcome(err error) Outcome {
 	return Cancelled
 }
 
-// unanswered is the answer to a question that nobody has answered: for an elicitation there is a proper word.
-func unanswered(method string) string {
+// unanswered is the answer to a question that nobody has answered: for an elicitation there are proper words.
+func unanswered(method string, err error) string {
 	if method == methodElicit {
-		return `"result":{"action":"decline"}`
+		return `"result":{"action":"` + unansweredAction(err) + `"}`
 	}
 	return `"error":{"code":-32603,"message":"the client did not answer"}`
+}
+
+// unansweredAction is the word for why an elicitation has no answer: a client that cannot be asked declines, a person who
+// did not choose has dismissed it (2025-11-25, client/elicitation, "Response Actions").
+func unansweredAction(err error) string {
+	if errors.Is(err, ErrCannotAsk) {
+		return "decline"
+	}
+	return "cancel"
 }
 
 // askClient asks a legacy client, within the time that a person has.
@@ -205,5 +236,6 @@ func (c *call) label(message []byte) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
+	c.p.count.Repair(c.up, count.RepairLabel)
 	return wire.AppendString(nil, "["+c.up+"] "+text), true
 }

@@ -1,0 +1,208 @@
+package proxy
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+)
+
+// statePrefix marks the request state that is ours.
+const statePrefix = "mcp-proxy."
+
+const (
+	maxParked             = 10_000
+	maxParkedPerPrincipal = 100
+	maxParkedPerUpstream  = 100
+	// joinedFor is how long the answer of a retry is kept for the same retry again.
+	joinedFor = 30 * time.Second
+	// maxJoinedBytes bounds what is kept so in all.
+	maxJoinedBytes = 16 << 20
+)
+
+// What a request state of ours stands for.
+const (
+	stateParked byte = iota + 1
+	stateAgain       // nothing is kept: the call is simply made again
+)
+
+// parkings keeps the parked calls and seals what leads to them. Its key dies with the process, as they do.
+type parkings struct {
+	aead cipher.AEAD
+
+	mu          sync.Mutex
+	calls       map[[16]byte]*parkedCall
+	reserved    int
+	byPrincipal map[string]int
+	byUpstream  map[string]int
+	// joined are the retries that run now, and the answers of the last ones: the same retry again gets the same answer.
+	joined map[retryKey]*joinedRetry
+	kept   int // bytes of the answers
+}
+
+type retryKey struct {
+	id    [16]byte
+	round uint32
+}
+
+type joinedRetry struct {
+	answers [32]byte // the hash of what the client brought
+	done    chan struct{}
+	frame   []byte
+	code    int
+}
+
+func newParkings() *parkings {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic("proxy: " + err.Error()) // the key has the right length
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		panic("proxy: " + err.Error())
+	}
+	return &parkings{aead: aead, calls: map[[16]byte]*parkedCall{}, byPrincipal: map[string]int{}, byUpstream: map[string]int{}, joined: map[retryKey]*joinedRetry{}}
+}
+
+func (k *parkings) seal(kind byte, id [16]byte, round uint32, expires time.Time, binding []byte) string {
+	plain := append([]byte{kind}, id[:]...)
+	plain = binary.BigEndian.AppendUint32(plain, round)
+	plain = binary.BigEndian.AppendUint64(plain, uint64(expires.Unix()))
+	nonce := make([]byte, k.aead.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	return statePrefix + base64.RawURLEncoding.EncodeToString(k.aead.Seal(nonce, nonce, plain, binding))
+}
+
+func (k *parkings) open(state string, binding []byte) (kind byte, id [16]byte, round uint32, ok bool) {
+	text, ours := strings.CutPrefix(state, statePrefix)
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if !ours || err != nil || len(b) < k.aead.NonceSize() {
+		return 0, id, 0, false
+	}
+	plain, err := k.aead.Open(nil, b[:k.aead.NonceSize()], b[k.aead.NonceSize():], binding)
+	if err != nil || len(plain) != 1+16+4+8 || time.Now().Unix() > int64(binary.BigEndian.Uint64(plain[21:])) {
+		return 0, id, 0, false
+	}
+	copy(id[:], plain[1:])
+	return plain[0], id, binary.BigEndian.Uint32(plain[17:]), true
+}
+
+// reserve counts a call that is to be parked; false over a bound. A slot that serves one call at a time is not given away
+// for the last of them.
+func (k *parkings) reserve(c *call) bool {
+	cfg := c.item.Upstream.Config()
+	limit := maxParkedPerUpstream
+	if cfg.Sharing == config.SharingCall {
+		limit = max(1, cfg.Instances-1)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	who := c.req.Caller.Principal
+	if k.reserved >= maxParked || k.byPrincipal[who] >= maxParkedPerPrincipal || k.byUpstream[c.up] >= limit {
+		return false
+	}
+	k.reserved++
+	k.byPrincipal[who]++
+	k.byUpstream[c.up]++
+	return true
+}
+
+func (k *parkings) free(c *call) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reserved--
+	who := c.req.Caller.Principal
+	if k.byPrincipal[who]--; k.byPrincipal[who] <= 0 {
+		delete(k.byPrincipal, who)
+	}
+	if k.byUpstream[c.up]--; k.byUpstream[c.up] <= 0 {
+		delete(k.byUpstream, c.up)
+	}
+}
+
+// publish makes a parked call one that can be taken up. From here on it belongs to whoever takes it.
+func (k *parkings) publish(pk *parkedCall, timeout time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.calls[pk.id] = pk
+	// What ends this round must not end the next: the client may come back in the same moment.
+	round, ctx := pk.round, pk.c.ctx
+	pk.timer = time.AfterFunc(timeout, func() { pk.abandon(round, CauseClientGone) })
+	pk.detach = context.AfterFunc(ctx, func() {
+		cause := CauseClientGone
+		errors.As(context.Cause(ctx), &cause)
+		pk.abandon(round, cause)
+	})
+}
+
+// take gives the parked call that a state leads to, and takes it out; nil where it is not there any more.
+func (k *parkings) take(id [16]byte, round uint32) *parkedCall {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pk := k.calls[id]
+	if pk == nil || pk.round != round {
+		return nil
+	}
+	pk.timer.Stop()
+	pk.detach()
+	delete(k.calls, id)
+	return pk
+}
+
+// stop ends all parked calls.
+func (k *parkings) stop() {
+	k.mu.Lock()
+	all := map[*parkedCall]uint32{}
+	for _, pk := range k.calls {
+		all[pk] = pk.round
+	}
+	k.mu.Unlock()
+	for pk, round := range all {
+		pk.abandon(round, CauseShutdown)
+	}
+}
+
+// join notes a retry under way; first is false where the same one is running or has just run. It is nil where the state
+// has been used with other answers.
+func (k *parkings) join(key retryKey, answers [32]byte) (j *joinedRetry, first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if j := k.joined[key]; j != nil {
+		if j.answers != answers {
+			return nil, false
+		}
+		return j, false
+	}
+	j = &joinedRetry{answers: answers, done: make(chan struct{})}
+	k.joined[key] = j
+	return j, true
+}
+
+// leave gives the answer of a retry to those who wait for it, and keeps it for a while where there is room.
+func (k *parkings) leave(key retryKey, j *joinedRetry, frame []byte, code int) {
+	j.frame, j.code = append([]byte(nil), frame...), code
+	close(j.done)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(frame) == 0 || k.kept+len(frame) > maxJoinedBytes {
+		delete(k.joined, key)
+		return
+	}
+	k.kept += len(frame)
+	time.AfterFunc(joinedFor, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		delete(k.joined, key)
+		k.kept -= len(j.frame)
+	})
+}
