@@ -174,11 +174,14 @@ func TestNotificationsOfACall(t *testing.T) {
 	})
 }
 
-// A call whose connection dies after it was sent may have run: it is not repeated. What only reads is simply failed.
+// A call whose connection dies after it was sent may have run: it is not repeated. What only reads may be, once.
 func TestACallWhoseConnectionDies(t *testing.T) {
-	for request, c := range map[string]struct{ method, outcome string }{
-		callT: {"tools/call", "uncertain"},
-		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a:b"}}`: {"resources/read", "transport_error"},
+	for request, c := range map[string]struct {
+		method, outcome string
+		most            int
+	}{
+		callT: {"tools/call", "uncertain", 1},
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a:b"}}`: {"resources/read", "transport_error", 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := (&server{id: "s"}).tools("t").set(Resource, `{"uri":"a:b","name":"r"}`)
@@ -196,7 +199,7 @@ func TestACallWhoseConnectionDies(t *testing.T) {
 				t.Errorf("%s: %s", c.method, got)
 			}
 			time.Sleep(time.Minute)
-			if n := len(s.received(c.method)); n != 1 {
+			if n := len(s.received(c.method)); n < 1 || n > c.most {
 				t.Errorf("%s reached the server %d times", c.method, n)
 			}
 		})
