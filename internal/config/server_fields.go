@@ -69,6 +69,12 @@ var serverFields = []field[draft]{
 	choiceField("sharing", "`shared`: all clients use the same connections. `session`: one connection for each client session. `call`: one connection for each call while it runs.", `"session"`,
 		func(d *draft) *Sharing { return &d.Sharing }, []Sharing{SharingShared, SharingSession, SharingCall}),
 	intField("instances", "How many connections there are: with `sharing: shared` they serve everybody, with `call` each serves one call at a time, with `session` it is how many sessions may have one (64 where it is not set); from 1 to 1024.", `2`, 1, 1024, func(d *draft) *int { return &d.Instances }),
+	intField("max_concurrency", "How many calls the server gets at a time; 0 is without bound.", `4`, 0, 100_000, func(d *draft) *int { return &d.MaxConcurrency }),
+	intField("max_queue", "How many calls may wait for `max_concurrency`, `call_timeout` at most; more are refused at once.", `10`, 0, 100_000, func(d *draft) *int { return &d.MaxQueue }),
+	boolField("serialize", "One call at a time. With `trust_annotations`, tools that say they only read run beside it.", `true`, func(d *draft) *bool { return &d.Serialize }),
+	boolField("trust_annotations", "Takes the server's word that a tool only reads or may be repeated.", `true`, func(d *draft) *bool { return &d.TrustAnnotations }),
+	choiceField("replay", "`safe` repeats a call after a lost connection where it cannot do harm: reads, and with `trust_annotations` tools that say so. `never` repeats nothing.", `"never"`,
+		func(d *draft) *Replay { return &d.Replay }, []Replay{ReplaySafe, ReplayNever}),
 	withDefault("`60s` for `command`, `15s` for `url`", durationField("connect_timeout", "Time for start and handshake together.", `"20s"`, time.Millisecond,
 		func(d *draft) *time.Duration { return &d.ConnectTimeout })),
 	durationField("call_timeout", "How long a call may go without a sign of life; progress begins it anew.", `"5m"`, time.Millisecond,
@@ -88,7 +94,7 @@ var serverFields = []field[draft]{
 
 // serverLater are keys of a server that another version will know.
 var serverLater = []string{
-	"max_concurrency", "max_queue", "idle_stop", "prewarm", "start", "tools", "trust_annotations", "replay", "serialize", "forward_caller_auth",
+	"idle_stop", "prewarm", "start", "tools", "forward_caller_auth",
 	"forward_headers", "auth", "reinit_on_expired_session", "max_result_size",
 }
 

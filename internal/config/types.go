@@ -50,8 +50,16 @@ type Server struct {
 	Restart        Restart
 
 	// ToolPrefix takes the place of the naming template; nil where it is not set, "" is a prefix too.
-	ToolPrefix  *string
-	ToolPolicy  Policy
+	ToolPrefix *string
+	ToolPolicy Policy
+	// MaxConcurrency bounds the calls under way at a time; 0 for no bound. MaxQueue bounds those that wait.
+	MaxConcurrency int
+	MaxQueue       int
+	// Serialize lets one call at a time through, but for those that only read on a server whose annotations are trusted.
+	Serialize        bool
+	TrustAnnotations bool
+	Replay           Replay
+
 	Elicitation Elicitation
 	Tasks       Tasks
 	Lazy        bool
@@ -87,6 +95,15 @@ const (
 	SharingShared  Sharing = "shared"
 	SharingSession Sharing = "session"
 	SharingCall    Sharing = "call"
+)
+
+// Replay says which calls are repeated after a lost connection.
+type Replay string
+
+// The kinds of replay.
+const (
+	ReplaySafe  Replay = "safe"
+	ReplayNever Replay = "never"
 )
 
 // Elicitation is what happens when a server asks the person behind a client.

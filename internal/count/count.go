@@ -32,6 +32,7 @@ const (
 	LimitSlots     = "slots"
 	LimitMailbox   = "mailbox"
 	LimitParked    = "parked"
+	LimitQueue     = "queue"
 	LimitListens   = "listens"
 	LimitSSEEvents = "sse_event"
 	LimitRevoked   = "revoked_sessions" // ended sessions that are remembered
@@ -73,7 +74,7 @@ func New(reg prometheus.Registerer) *Counters {
 		c.dropped.WithLabelValues(w)
 	}
 	for _, l := range []string{LimitBody, LimitFrame, LimitDepth, LimitSessions, LimitStreams, LimitInFlight, LimitBuffered, LimitPages,
-		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitParked, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume} {
+		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitParked, LimitQueue, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume} {
 		c.limits.WithLabelValues(l)
 	}
 	return c

@@ -36,6 +36,10 @@ type call struct {
 	// unlink parts the life of the call from that of the request that it came with, which a parked call outlives.
 	unlink func() bool
 	parked bool
+	// repeated says that the call has been made again after a lost connection; lost is the error that it is to be made
+	// again for.
+	repeated bool
+	lost     error
 	// publish makes a parked call one that can be taken up; it comes last, when nobody else looks at the call any more.
 	publish func()
 }
@@ -55,7 +59,7 @@ func (c *call) forward() (Answer, Outcome) {
 		}
 	}()
 	var err error
-	c.lease, err = c.item.Upstream.Acquire(c.ctx, c.req.Caller.unit())
+	c.lease, err = c.item.Upstream.Acquire(c.ctx, c.unit())
 	queued := time.Since(began)
 	s.queue.Observe(queued.Seconds())
 	if err != nil {
@@ -95,6 +99,12 @@ func (c *call) rounds(extra []member) (Answer, Outcome) {
 		}
 		c.x = x
 		f, a, o := c.follow()
+		if c.lost != nil {
+			if err := c.again(); err != nil {
+				return c.fault(err)
+			}
+			continue
+		}
 		if f == nil {
 			return a, o
 		}
@@ -113,6 +123,11 @@ func (c *call) follow() (*wire.Frame, Answer, Outcome) {
 	for {
 		f, err := c.x.Next(c.ctx)
 		if err != nil {
+			if c.mayRepeat(err) {
+				c.lost = err
+				c.closeExchange(false)
+				return nil, Answer{}, OK
+			}
 			a, o := c.fault(err)
 			c.closeExchange(false)
 			return nil, a, o

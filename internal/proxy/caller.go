@@ -63,3 +63,10 @@ func ProfileView(name string) string { return "profile/" + name }
 func (c *Caller) unit() upstream.Unit {
 	return upstream.Unit{Key: c.Unit, Ends: c.Era == wire.Legacy}
 }
+
+// unit is the caller's, with what is known of the call.
+func (c *call) unit() upstream.Unit {
+	u := c.req.Caller.unit()
+	u.Beside = c.item.Upstream.Config().TrustAnnotations && c.item.offer.readOnly
+	return u
+}

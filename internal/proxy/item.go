@@ -47,7 +47,9 @@ type offer struct {
 	withheld string
 	// structuredAny says that outputSchema is no object schema, which only modern clients accept.
 	structuredAny bool
-	params        []paramHeader
+	// readOnly and idempotent are the server's claims about a tool.
+	readOnly, idempotent bool
+	params               []paramHeader
 }
 
 var errNotAnItem = errors.New("not an object with a usable name")
@@ -61,6 +63,10 @@ func parseOffer(kind Kind, raw []byte) (*offer, error) {
 	o := &offer{kind: kind, raw: raw, obj: obj, id: obj.Get(raw, kindInfo[kind].id)}
 	if o.wire, ok = wire.DecodeString(o.id.Of(raw)); !ok || o.wire == "" {
 		return nil, errNotAnItem
+	}
+	if hints, ok := wire.ObjectAt(raw, obj.Get(raw, "annotations")); ok {
+		o.readOnly = string(hints.Get(raw, "readOnlyHint").Of(raw)) == "true"
+		o.idempotent = string(hints.Get(raw, "idempotentHint").Of(raw)) == "true"
 	}
 	return o, nil
 }

@@ -66,7 +66,8 @@ var (
 	// ErrClosed is the cause of everything that ends because the upstream is being stopped.
 	ErrClosed = errors.New("the upstream is being stopped")
 
-	errNeverSent    = errors.New("the request did not reach the upstream")
+	// ErrNeverSent means that a request provably did not reach the upstream.
+	ErrNeverSent    = errors.New("the request did not reach the upstream")
 	errSessionLost  = errors.New("the upstream no longer knows our session")
 	errFrameTooLong = errors.New("the message is longer than limits.max_frame_bytes")
 	errNotSSE       = errors.New("the stream ended before the upstream said where to post messages (no endpoint event); the URL may be a streamable HTTP one")

@@ -218,7 +218,7 @@ func (c *httpConn) lostOnTheWay(ctx context.Context, err error) error {
 	err = withoutURL(err)
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" || isTLS(err) {
-		down := &Error{Upstream: c.env.id, Reason: ReasonUnavailable, Err: errors.Join(errNeverSent, err)}
+		down := &Error{Upstream: c.env.id, Reason: ReasonUnavailable, Err: errors.Join(ErrNeverSent, err)}
 		c.cancel(atStage("run", err))
 		return down
 	}

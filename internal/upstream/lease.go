@@ -154,6 +154,8 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 			unused = s
 		case exclusive && s.inflight > 0:
 			waiting = s
+		case s.conn != nil && s.conn.Err() != nil:
+			waiting = s // it has died, and its slot will know in a moment
 		case s.conn != nil && (best == nil || s.inflight < best.inflight):
 			best = s
 		case !s.ended && s.state == StateConnecting && (s.failures == 0 || time.Since(began) < patienceInTrouble):

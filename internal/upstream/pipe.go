@@ -176,7 +176,7 @@ func (p *pipe) write(ctx context.Context, b []byte) (int, error) {
 }
 
 func (p *pipe) unsent(err error) error {
-	return &Error{Upstream: p.env.id, Reason: ReasonUnavailable, Err: errors.Join(errNeverSent, p.why(err))}
+	return &Error{Upstream: p.env.id, Reason: ReasonUnavailable, Err: errors.Join(ErrNeverSent, p.why(err))}
 }
 
 func (p *pipe) Start(_ context.Context, out *Outgoing) (Exchange, error) {

@@ -115,7 +115,7 @@ func TestSendOnADeadPipe(t *testing.T) {
 	_ = theirs.Close()
 	err := p.send(t.Context(), []byte(`{}`))
 	wantReason(t, err, ReasonUnavailable)
-	if !errors.Is(err, errNeverSent) || broken.Load() != 0 {
+	if !errors.Is(err, ErrNeverSent) || broken.Load() != 0 {
 		t.Errorf("send gives %v, broken %d times", err, broken.Load())
 	}
 	<-p.turn // somebody else writes
