@@ -338,13 +338,17 @@ func (c *crossing) isDue() bool {
 // send writes a message to the client. Where that fails the conversation ends, so nobody has to be told.
 func (b *bridge) send(frame []byte) { _ = b.out.Send(frame) }
 
-// answer gives the client the answer to a request, once. The id is free for it before it can know.
+// answer gives the client the answer to a request, once. The id is free for it before it can know. At the end nothing is
+// answered any more: it is the proxy that ends what runs in the session, and that would be taken for a lost connection.
 func (b *bridge) answer(c *crossing, frame []byte) {
-	if !c.settle() || b.ctx.Err() != nil {
+	if !c.settle() {
 		return
 	}
 	b.mu.Lock()
 	b.forget(c)
+	over := b.ended
 	b.mu.Unlock()
-	b.send(frame)
+	if !over {
+		b.send(frame)
+	}
 }

@@ -460,13 +460,26 @@ func TestBridgeListen(t *testing.T) {
 
 func TestBridgeTheEndClosesWhatIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		deleted := make(chan struct{})
 		f := session(func(v *visit) {
 			if v.verb == http.MethodGet {
 				holdGet(v)
 				return
 			}
-			<-v.gone
+			v.event("", `{"jsonrpc":"2.0","method":"notifications/begun"}`)
+			select {
+			case <-v.gone:
+			case <-deleted: // the proxy ends what runs in the session
+			}
 		})
+		script := f.script
+		f.script = func(n int, v *visit) {
+			script(n, v)
+			if v.verb == http.MethodDelete {
+				close(deleted)
+				synctest.Wait()
+			}
+		}
 		k := dial(t, f, "")
 		k.say(initialize, initialized, callA, strings.Replace(strings.Replace(callA, `"A"`, "5", 1), `"arguments"`, modernMeta+`,"arguments"`, 1))
 		began := time.Now()
