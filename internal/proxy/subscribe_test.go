@@ -16,8 +16,8 @@ import (
 
 const subscribing = `{"resources":{"subscribe":true},"tools":{},"logging":{}}`
 
-// watcher is a legacy client with subscriptions.
-type watcher struct {
+// watchingClient is a legacy client with subscriptions.
+type watchingClient struct {
 	st     *stage
 	caller *Caller
 	subs   *Subscriptions
@@ -26,8 +26,8 @@ type watcher struct {
 	told []string
 }
 
-func newWatcher(st *stage) *watcher {
-	w := &watcher{st: st, caller: legacyCaller()}
+func newWatchingClient(st *stage) *watchingClient {
+	w := &watchingClient{st: st, caller: legacyCaller()}
 	w.subs = st.p.NewSubscriptions(func(uri string) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -36,7 +36,7 @@ func newWatcher(st *stage) *watcher {
 	return w
 }
 
-func (w *watcher) ask(method, uri string) string {
+func (w *watchingClient) ask(method, uri string) string {
 	w.st.t.Helper()
 	f, err := wire.Parse([]byte(`{"jsonrpc":"2.0","id":"W","method":"`+method+`","params":{"uri":`+uri+`}}`), wire.Downstream, wire.Limits{})
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *watcher) ask(method, uri string) string {
 	return string(a.Bytes())
 }
 
-func (w *watcher) heard() string {
+func (w *watchingClient) heard() string {
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,8 +71,8 @@ func TestSubscriptions(t *testing.T) {
 		s := subscribable("s")
 		st := newStage(t, Options{}, nil, s)
 		defer st.stop()
-		one, two := newWatcher(st), newWatcher(st)
-		for _, w := range []*watcher{one, two, one} {
+		one, two := newWatchingClient(st), newWatchingClient(st)
+		for _, w := range []*watchingClient{one, two, one} {
 			if got := w.ask("resources/subscribe", `"file:///x"`); got != `{"jsonrpc":"2.0","id":"W","result":{}}` {
 				t.Errorf("subscribing gives %s", got)
 			}
@@ -111,7 +111,7 @@ func TestUpdatesOfPartsAndOfQualifiedResources(t *testing.T) {
 		a, b := subscribable("a"), subscribable("b")
 		st := newStage(t, Options{}, nil, a, b)
 		defer st.stop()
-		w := newWatcher(st)
+		w := newWatchingClient(st)
 		w.ask("resources/subscribe", `"b+file:///dir"`)
 		if raw := strings.Join(b.received("resources/subscribe"), ""); !strings.Contains(raw, `"uri":"file:///dir"`) || len(a.received("resources/subscribe")) != 0 {
 			t.Errorf("the server was asked %s", raw)
@@ -135,7 +135,7 @@ func TestSubscriptionsThatAreRefused(t *testing.T) {
 		plain := (&server{id: "p", caps: `{"resources":{}}`}).set(Resource, `{"uri":"file:///plain","name":"p"}`)
 		st := newStage(t, Options{}, nil, refusing, plain)
 		defer st.stop()
-		w := newWatcher(st)
+		w := newWatchingClient(st)
 		for uri, want := range map[string]string{
 			`"file:///x"`:     `{"jsonrpc":"2.0","id":"W","error":{"code":-32001,"message":"not this one"}}`,
 			`"file:///plain"`: `"code":-32002`,
@@ -158,7 +158,7 @@ func TestSubscriptionsOutliveAConnection(t *testing.T) {
 		s := subscribable("s")
 		st := newStage(t, Options{}, nil, s)
 		defer st.stop()
-		w := newWatcher(st)
+		w := newWatchingClient(st)
 		w.ask("resources/subscribe", `"file:///x"`)
 		s.mu.Lock()
 		_ = s.w.(io.Closer).Close()
