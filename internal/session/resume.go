@@ -71,6 +71,7 @@ func (x *exchange) resume(o *outlet, seq uint64) bool {
 	x.leave(time.Now().Add(writeTimeout))
 	x.out, x.state = o, streaming
 	x.timer.Reset(x.m.opt.KeepAlive)
+	x.write(wire.AppendComment(x.buf[:0], "")) // the client is told at once that it is back, whatever there is to say
 	for _, k := range x.tape.after(seq) {
 		x.write(wire.AppendEvent(x.buf[:0], "message", x.tape.id(k.seq), k.frame))
 	}
