@@ -43,6 +43,7 @@ func (a *App) Start() {
 	a.cleanups.add("catalog", func(context.Context) error { a.proxy.Stop(); return nil })
 	a.ups.Start()
 	a.cleanups.add("upstreams", func(context.Context) error { a.ups.Stop(); return nil })
+	a.cleanups.add("parked calls", func(context.Context) error { a.proxy.EndParked(); return nil })
 	a.sessions.Start()
 	a.cleanups.add("sessions", func(context.Context) error { a.sessions.Stop(); return nil })
 	for i, s := range a.servers {

@@ -31,6 +31,7 @@ type catalog struct {
 	merge      func(map[string]*listing) *snapshot
 	onChange   func(view string, changed [kinds]bool)
 	onUpdate   func(u *upstream.Upstream, uri string)
+	onRefused  func(u *upstream.Upstream, method string)
 	snap       atomic.Pointer[snapshot]
 	refreshers map[string]*refresher
 	ups        []*upstream.Upstream
@@ -52,7 +53,8 @@ type refresher struct {
 
 func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
 	cat := &catalog{log: log, count: c, ups: ups, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
-		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {}}
+		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
+		onRefused: func(*upstream.Upstream, string) {}}
 	for _, u := range ups {
 		cat.refreshers[u.ID] = &refresher{u: u, kick: make(chan struct{}, 1)}
 	}

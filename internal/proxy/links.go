@@ -33,17 +33,17 @@ func newLinks() *links {
 	return &links{order: list.New(), known: map[linkKey]*list.Element{}, held: map[string]int{}}
 }
 
-func (l *links) learn(principal, uri string, u *upstream.Upstream) {
+// learn notes where a URI came from, and gives the upstream that has it: the first from which it came.
+func (l *links) learn(principal, uri string, u *upstream.Upstream) *upstream.Upstream {
 	if len(uri) > maxLinkedURI {
-		return
+		return u
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := linkKey{principal, uri}
 	if e := l.known[key]; e != nil {
-		e.Value.(*link).up = u
 		l.order.MoveToFront(e)
-		return
+		return e.Value.(*link).up
 	}
 	l.known[key] = l.order.PushFront(&link{key, u})
 	l.held[principal]++
@@ -52,6 +52,7 @@ func (l *links) learn(principal, uri string, u *upstream.Upstream) {
 	} else if l.order.Len() > maxLinks {
 		l.forget(l.order.Back())
 	}
+	return u
 }
 
 func (l *links) find(principal, uri string) *upstream.Upstream {

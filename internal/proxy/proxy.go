@@ -76,8 +76,9 @@ func New(o Options, relay *Relay) *Proxy {
 	p.serverInfo = serverInfo(o.Server)
 	p.links, p.pages, p.parked = newLinks(), newPages(), newParkings()
 	p.base, p.endBase = context.WithCancelCause(context.Background())
-	p.watching.subs = map[watchKey]map[*Subscriptions]string{}
+	p.watching.of = map[*upstream.Upstream]map[string]*watch{}
 	p.catalog.onUpdate = p.updated
+	p.catalog.onRefused = func(u *upstream.Upstream, method string) { p.metrics.serverRequest(u.ID, method, Denied) }
 	p.requestPrefix = randomPrefix()
 	selections := selectionsOf(o.Profiles, ids)
 	p.names = newNamer(o.Naming, servers)
@@ -116,6 +117,13 @@ func (r *Relay) Notification(u *upstream.Upstream, f *wire.Frame) {
 	}
 }
 
+// Refused implements upstream.Observer.
+func (r *Relay) Refused(u *upstream.Upstream, method string) {
+	if c := r.to.Load(); c != nil {
+		c.onRefused(u, method)
+	}
+}
+
 // Changed implements upstream.Observer.
 func (r *Relay) Changed(u *upstream.Upstream) {
 	if c := r.to.Load(); c != nil {
@@ -149,10 +157,14 @@ func (p *Proxy) Start() {
 	})
 }
 
+// EndParked ends the calls that wait for their clients, and tells their upstreams. It is called while these are still
+// there, and no more requests come.
+func (p *Proxy) EndParked() { p.parked.stop() }
+
 // Stop ends the keeping of the catalog and waits for it.
 func (p *Proxy) Stop() {
 	p.cancel()
-	p.parked.stop()
+	p.EndParked()
 	p.endBase(CauseShutdown)
 	p.runs.Wait()
 	p.background.Wait()

@@ -15,13 +15,26 @@ import (
 // watching counts who wants to hear of updates of which resource of which upstream: the upstream is asked once for all,
 // and told when the last one has lost interest.
 type watching struct {
-	mu   sync.Mutex
-	subs map[watchKey]map[*Subscriptions]string // → the URI that each knows it by
+	mu sync.Mutex
+	of map[*upstream.Upstream]map[string]*watch // by the upstream's own URI
 }
 
-type watchKey struct {
+// watch is one resource that is watched, or was until a moment ago.
+type watch struct {
 	up  *upstream.Upstream
 	uri string // the upstream's own
+	// turn holds one token: the right to tell the upstream. Without it, the end of a subscription could overtake the
+	// beginning of the next.
+	turn chan struct{}
+	told bool // the upstream has been asked; guarded by turn
+
+	subs map[subscriber]struct{} // guarded by watching.mu
+}
+
+// subscriber is one client by one URI that it knows the resource by.
+type subscriber struct {
+	s   *Subscriptions
+	uri string
 }
 
 // Subscriptions are the resources that one client has subscribed to. They are safe for concurrent use.
@@ -30,7 +43,7 @@ type Subscriptions struct {
 	notify func(uri string)
 
 	mu     sync.Mutex
-	held   map[string]watchKey
+	held   map[string]*watch
 	closed bool
 }
 
@@ -40,11 +53,11 @@ const maxSubscriptions = 1000
 // NewSubscriptions makes the subscriptions of one client. notify is told the URI, as the client knows it, of a resource
 // that has been updated; it must not block.
 func (p *Proxy) NewSubscriptions(notify func(uri string)) *Subscriptions {
-	return &Subscriptions{p: p, notify: notify, held: map[string]watchKey{}}
+	return &Subscriptions{p: p, notify: notify, held: map[string]*watch{}}
 }
 
 // Add subscribes to a resource. It fails where nobody has it or its owner knows no subscriptions; an error answer of the
-// upstream is given as a frame.
+// upstream is given as a frame. When ctx ends first, nothing is subscribed to.
 func (s *Subscriptions) Add(ctx context.Context, c *Caller, uri string) (refusal *wire.Frame, ok bool) {
 	it := s.p.resolveURI(c, uri)
 	if it == nil {
@@ -53,35 +66,49 @@ func (s *Subscriptions) Add(ctx context.Context, c *Caller, uri string) (refusal
 	if peer := it.Upstream.Peer(); peer == nil || !peer.Has("resources", "subscribe") {
 		return nil, false
 	}
-	key := watchKey{it.Upstream, it.Wire}
+	w, ok := s.hold(it, uri)
+	if w == nil {
+		return nil, ok
+	}
+	told := make(chan *wire.Frame, 1)
+	s.p.background.Go(func() { told <- s.p.tell(w) })
+	select {
+	case refusal = <-told:
+		if refusal != nil {
+			s.Remove(uri)
+		}
+	case <-ctx.Done():
+		s.Remove(uri)
+	}
+	return refusal, true
+}
+
+// hold notes a subscription; no watch where there is nothing more to do, or nothing can be done.
+func (s *Subscriptions) hold(it *Item, uri string) (w *watch, ok bool) {
 	s.mu.Lock()
-	if s.closed || len(s.held) >= maxSubscriptions {
-		s.mu.Unlock()
+	defer s.mu.Unlock()
+	switch {
+	case s.held[uri] != nil:
+		return nil, true
+	case s.closed || len(s.held) >= maxSubscriptions:
 		return nil, false
 	}
-	_, had := s.held[uri]
-	s.held[uri] = key
-	s.mu.Unlock()
-	if had || !s.p.watching.add(key, s, uri) {
-		return nil, true
-	}
-	if f := s.p.tellUpstream(ctx, key, "resources/subscribe"); f != nil && f.Kind == wire.KindError {
-		s.Remove(uri)
-		return f, true
-	}
-	return nil, true
+	w = s.p.watching.add(it.Upstream, it.Wire, subscriber{s, uri})
+	s.held[uri] = w
+	return w, true
 }
 
 // Remove ends a subscription; false where there was none.
 func (s *Subscriptions) Remove(uri string) bool {
 	s.mu.Lock()
-	key, had := s.held[uri]
+	w := s.held[uri]
 	delete(s.held, uri)
+	last := w != nil && s.p.watching.remove(w, subscriber{s, uri})
 	s.mu.Unlock()
-	if had && s.p.watching.remove(key, s) {
-		s.p.unwatch(key)
+	if last {
+		s.p.background.Go(func() { s.p.tell(w) }) // off everybody's path
 	}
-	return had
+	return w != nil
 }
 
 // Close ends all subscriptions.
@@ -95,41 +122,63 @@ func (s *Subscriptions) Close() {
 	}
 }
 
-// add notes a subscriber; true for the first of a resource.
-func (w *watching) add(key watchKey, s *Subscriptions, uri string) bool {
+// add notes a subscriber.
+func (w *watching) add(u *upstream.Upstream, uri string, who subscriber) *watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first := len(w.subs[key]) == 0
-	if first {
-		w.subs[key] = map[*Subscriptions]string{}
+	of := w.of[u]
+	if of == nil {
+		of = map[string]*watch{}
+		w.of[u] = of
 	}
-	w.subs[key][s] = uri
-	w.publish(key.up)
-	return first
+	one := of[uri]
+	if one == nil {
+		one = &watch{up: u, uri: uri, turn: make(chan struct{}, 1), subs: map[subscriber]struct{}{}}
+		one.turn <- struct{}{}
+		of[uri] = one
+	}
+	one.subs[who] = struct{}{}
+	w.publish(u)
+	return one
 }
 
 // remove forgets a subscriber; true for the last of a resource.
-func (w *watching) remove(key watchKey, s *Subscriptions) bool {
+func (w *watching) remove(one *watch, who subscriber) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.subs[key][s]; !ok {
+	delete(one.subs, who)
+	if len(one.subs) > 0 {
 		return false
 	}
-	delete(w.subs[key], s)
-	if len(w.subs[key]) > 0 {
-		return false
-	}
-	delete(w.subs, key)
-	w.publish(key.up)
+	w.publish(one.up)
 	return true
+}
+
+// wanted says whether anybody watches a resource.
+func (w *watching) wanted(one *watch) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(one.subs) > 0
+}
+
+// forget drops a watch that nobody wants and the upstream knows nothing of. The caller has its turn.
+func (w *watching) forget(one *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(one.subs) > 0 || one.told || w.of[one.up][one.uri] != one {
+		return
+	}
+	if delete(w.of[one.up], one.uri); len(w.of[one.up]) == 0 {
+		delete(w.of, one.up)
+	}
 }
 
 // publish tells the upstream's connections what is watched. w.mu is held, so that the newest is told last.
 func (w *watching) publish(u *upstream.Upstream) {
 	var uris []string
-	for k := range w.subs {
-		if k.up == u {
-			uris = append(uris, k.uri)
+	for uri, one := range w.of[u] {
+		if len(one.subs) > 0 {
+			uris = append(uris, uri)
 		}
 	}
 	slices.Sort(uris)
@@ -139,38 +188,59 @@ func (w *watching) publish(u *upstream.Upstream) {
 // updated tells the subscribers of a resource, and of those it is a part of (2025-11-25, server/resources: the URI may be
 // of a sub-resource).
 func (p *Proxy) updated(u *upstream.Upstream, uri string) {
-	type told struct {
-		s   *Subscriptions
-		uri string
-	}
-	var all []told
+	var told []subscriber
 	p.watching.mu.Lock()
-	for k, subs := range p.watching.subs {
-		if k.up != u || k.uri != uri && !strings.HasPrefix(uri, strings.TrimSuffix(k.uri, "/")+"/") {
+	for watched, one := range p.watching.of[u] {
+		if watched != uri && !strings.HasPrefix(uri, strings.TrimSuffix(watched, "/")+"/") {
 			continue
 		}
-		for s, exposed := range subs {
-			if k.uri != uri {
-				exposed += strings.TrimPrefix(uri, k.uri)
-			}
-			all = append(all, told{s, exposed})
+		for who := range one.subs {
+			told = append(told, subscriber{who.s, who.uri + strings.TrimPrefix(uri, watched)})
 		}
 	}
 	p.watching.mu.Unlock()
-	for _, t := range all {
-		t.s.notify(t.uri)
+	for _, who := range told {
+		who.s.notify(who.uri)
 	}
 }
 
 // subscribeTimeout bounds what is asked of an upstream for a subscription.
 const subscribeTimeout = 10 * time.Second
 
-// tellUpstream asks a legacy upstream for a subscription on the connection that everybody shares, and gives its answer;
-// nil where there was none. A modern one hears of it by its listening.
-func (p *Proxy) tellUpstream(ctx context.Context, key watchKey, method string) *wire.Frame {
-	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
+// tell brings what a legacy upstream has been asked for in line with what is wanted now. Where it refuses, its answer is
+// given. One that cannot be reached hears of it with its next connection, a modern one by its listening.
+func (p *Proxy) tell(w *watch) *wire.Frame {
+	<-w.turn
+	defer func() {
+		p.watching.forget(w)
+		w.turn <- struct{}{}
+	}()
+	wanted := p.watching.wanted(w)
+	if wanted == w.told {
+		return nil
+	}
+	method := "resources/subscribe"
+	if !wanted {
+		method = "resources/unsubscribe"
+	}
+	w.told = wanted
+	f := p.tellUpstream(w, method)
+	if f == nil || f.Kind != wire.KindError {
+		return nil
+	}
+	w.told = false
+	if !wanted {
+		return nil
+	}
+	return f
+}
+
+// tellUpstream sends a legacy upstream a request about a subscription, on the connection that its news come from, and
+// gives its answer; nil where there was none.
+func (p *Proxy) tellUpstream(w *watch, method string) *wire.Frame {
+	ctx, cancel := context.WithTimeout(p.base, subscribeTimeout)
 	defer cancel()
-	lease, err := key.up.AcquireShared(ctx)
+	lease, err := w.up.AcquireFirst(ctx)
 	if err != nil {
 		return nil
 	}
@@ -178,16 +248,11 @@ func (p *Proxy) tellUpstream(ctx context.Context, key watchKey, method string) *
 	if lease.Peer().Era == wire.Modern {
 		return nil
 	}
-	f, err := ask(ctx, key.up, lease, method, append(wire.AppendString([]byte(`{"uri":`), key.uri), '}'))
+	f, err := ask(ctx, w.up, lease, method, append(wire.AppendString([]byte(`{"uri":`), w.uri), '}'))
 	if err != nil {
 		return nil
 	}
 	return f
-}
-
-// unwatch tells a legacy upstream that the last subscriber has gone, off everybody's path.
-func (p *Proxy) unwatch(key watchKey) {
-	p.background.Go(func() { p.tellUpstream(context.Background(), key, "resources/unsubscribe") })
 }
 
 // ask sends a request of our own on a lease and waits for its answer.

@@ -146,8 +146,9 @@ func TestSubscriptionsThatAreRefused(t *testing.T) {
 				t.Errorf("%s: %s, want %s", uri, got, want)
 			}
 		}
-		if len(st.p.watching.subs) != 0 {
-			t.Errorf("%d are remembered", len(st.p.watching.subs))
+		synctest.Wait()
+		if len(st.p.watching.of) != 0 {
+			t.Errorf("%d servers are remembered", len(st.p.watching.of))
 		}
 	})
 }

@@ -73,7 +73,7 @@ func (v *view) match(uri string) *Item {
 }
 
 // resolveURI finds the upstream that a URI belongs to and what it is called there: by the list, by the templates, by the
-// qualified form, and last by what links have told this principal.
+// qualified form, and last by what links have told this principal. On the endpoint of one server all is that server's.
 func (p *Proxy) resolveURI(c *Caller, uri string) *Item {
 	v := p.view(c)
 	if it := v.find(Resource, uri); it != nil {
@@ -85,7 +85,11 @@ func (p *Proxy) resolveURI(c *Caller, uri string) *Item {
 	if u, rest := p.qualified(v, uri); u != nil {
 		return &Item{Kind: Resource, Name: uri, Wire: rest, Upstream: u, offer: noOffer}
 	}
-	if u := p.links.find(c.Principal, uri); u != nil && v.has(u) {
+	u := p.links.find(c.Principal, uri)
+	if one := p.single(c.View); one != nil {
+		u = one // whatever it is, nobody else can have it
+	}
+	if u != nil && v.has(u) {
 		return &Item{Kind: Resource, Name: uri, Wire: uri, Upstream: u, offer: noOffer}
 	}
 	return nil
@@ -123,11 +127,7 @@ func (p *Proxy) exposeURI(c *Caller, u *upstream.Upstream, uri string) string {
 	if owner == nil {
 		owner = v.match(uri)
 	}
-	switch {
-	case owner == nil:
-		p.links.learn(c.Principal, uri, u)
-		return uri
-	case owner.Upstream == u:
+	if owner == nil && p.links.learn(c.Principal, uri, u) == u || owner != nil && owner.Upstream == u {
 		return uri
 	}
 	return uriPrefix(u.ID) + uri

@@ -1,6 +1,9 @@
 package upstream
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // group runs goroutines that a connection owns. After Stop it starts no more.
 type group struct {
@@ -38,6 +41,21 @@ func (g *group) done() {
 	g.mu.Lock()
 	g.running--
 	g.mu.Unlock()
+}
+
+// Finish lets nothing more begin and waits a while for what runs.
+func (g *group) Finish(limit time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		g.Stop()
+		close(done)
+	}()
+	t := time.NewTimer(limit)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
 }
 
 // Stop waits for what runs and lets nothing more begin.

@@ -32,7 +32,16 @@ func (c *httpConn) renew(ctx context.Context, lost string) error {
 	return nil
 }
 
+// renewByStream replaces a session that the server has lost, when the standing stream is the first to find out. Until the
+// next call nobody else would, and what is watched would stay silent. Where it succeeds it has begun a new stream.
+func (c *httpConn) renewByStream(session string) error {
+	ctx, cancel := context.WithTimeout(c.ctx, renewTimeout)
+	defer cancel()
+	return c.renew(ctx, session)
+}
+
 const (
+	renewTimeout   = 15 * time.Second
 	streamPause    = time.Second
 	streamMaxPause = time.Minute
 )
@@ -57,16 +66,21 @@ func (c *httpConn) standingStream(ctx context.Context) {
 
 // readStream reads one GET stream to its end; false where the server offers none.
 func (c *httpConn) readStream(ctx context.Context, at *place) (again bool) {
+	session := c.sessionID()
 	resp, err := c.get(ctx, at.id)
 	if err != nil {
 		var astray *redirectError
 		return !errors.As(err, &astray)
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound && at.been && session != "" {
+		return c.renewByStream(session) != nil
+	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
 		c.env.log.Debug("no standing stream", zap.Int("status", resp.StatusCode))
 		return resp.StatusCode >= 500
 	}
+	at.been = true
 	events := wire.NewEventReader(resp.Body, c.env.maxFrame)
 	for {
 		ev, err := events.Next()
@@ -99,7 +113,7 @@ func (c *httpConn) news(data []byte) {
 			c.replySoon(pong(f))
 			return
 		}
-		c.env.count.Drop(count.DropRequest)
+		c.env.peer.Refused(f)
 		c.replySoon(Refusal(f))
 	default:
 		c.env.count.Drop(count.DropAnswer)

@@ -19,6 +19,7 @@ import (
 type place struct {
 	id    string
 	pause time.Duration
+	been  bool // the server has served a stream
 }
 
 func (p *place) note(ev *wire.Event) {

@@ -45,6 +45,9 @@ func (s *slot) listen(ctx context.Context, c conn, peer *Peer) {
 			wait(ctx, ackTimeout, next.acked, next.done)
 			current.end()
 			current, done = next, next.done
+		} else {
+			current.end()
+			current = nil
 		}
 		select {
 		case <-changed:
@@ -114,11 +117,11 @@ func (u *Upstream) wanted(peer *Peer) (filter string, changed <-chan struct{}) {
 func (s *slot) subscribe(ctx context.Context, c conn, peer *Peer, filter string) *subscription {
 	ctx, cancel := context.WithCancel(ctx)
 	sub := &subscription{cancel: cancel, acked: make(chan struct{}), done: make(chan struct{})}
-	s.u.off.Go(func() {
+	go func() { // whoever subscribes ends it, and waits for that
 		defer close(sub.done)
 		defer cancel()
 		s.hear(ctx, c, peer, filter, sub)
-	})
+	}()
 	return sub
 }
 

@@ -133,7 +133,7 @@ func (m *mux) notification(f *wire.Frame) {
 		tok = f.Body.Get(f.Raw, "progressToken")
 	case f.Meta.Has(f.Raw, wire.MetaSubscriptionID):
 		tok = f.Meta.Get(f.Raw, wire.MetaSubscriptionID)
-	case f.Method == "notifications/message" || f.Method == "notifications/elicitation/complete":
+	case f.Method == "notifications/message" || f.Method == "notifications/elicitation/complete" || f.Method == "notifications/cancelled":
 		// Nothing says whose it is; where only one call is unanswered it can only be that one's.
 		if box := m.owner(f); box == nil || !box.put(f) {
 			m.env.peer.Notification(f)
@@ -167,7 +167,7 @@ func (m *mux) request(f *wire.Frame) {
 	if box := m.owner(f); box != nil && box.put(f) {
 		return
 	}
-	m.env.count.Drop(count.DropRequest)
+	m.env.peer.Refused(f)
 	m.reply(Refusal(f))
 }
 

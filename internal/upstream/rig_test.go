@@ -53,6 +53,8 @@ func (r *rig) Notification(f *wire.Frame) {
 	r.notes = append(r.notes, f.Method)
 }
 
+func (r *rig) Refused(*wire.Frame) { r.count.Drop(count.DropRequest) }
+
 func (r *rig) noted() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -109,6 +109,12 @@ func (h *heard) Notification(_ *Upstream, f *wire.Frame) {
 	h.notes = append(h.notes, f.Method)
 }
 
+func (h *heard) Refused(_ *Upstream, method string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notes = append(h.notes, "refused "+method)
+}
+
 func (h *heard) Changed(*Upstream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -87,6 +88,7 @@ func (s *slot) live(ctx context.Context) error {
 	if h, ok := c.(*httpConn); ok {
 		h.lost = func() {
 			s.u.opts.Metrics.restarted(s.u.ID, restartSessionLost)
+			s.restore(h, h.peer.Load())
 			s.tell()
 		}
 	}
@@ -179,6 +181,14 @@ func (s *slot) set(change func()) {
 func (s *slot) tell() {
 	if s.unit == "" && s.u.opts.Observer != nil {
 		s.u.opts.Observer.Changed(s.u)
+	}
+}
+
+// Refused notes that a request of the server was refused because it belongs to no call.
+func (s *slot) Refused(f *wire.Frame) {
+	s.u.opts.Count.Drop(count.DropRequest)
+	if s.u.opts.Observer != nil {
+		s.u.opts.Observer.Refused(s.u, f.Method)
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 type Observer interface {
 	// Notification is a notification that came outside any call, on a connection that everybody shares.
 	Notification(u *Upstream, f *wire.Frame)
+	// Refused says that a request of the upstream belongs to no call and was refused.
+	Refused(u *Upstream, method string)
 	// Changed says that a shared connection of the upstream was made, lost or renewed.
 	Changed(u *Upstream)
 }
@@ -136,8 +138,12 @@ func (u *Upstream) Start() {
 	}
 }
 
+// goodbye is how long what has been said to an upstream, cancels and answers, may take to get there at the end.
+const goodbye = time.Second
+
 // Stop ends all connections and waits for them.
 func (u *Upstream) Stop() {
+	u.off.Finish(goodbye)
 	u.cancel()
 	u.runs.Stop()
 	u.off.Stop()

@@ -38,6 +38,11 @@ func (u *Upstream) SetLogLevel(level string) {
 	}
 }
 
+// AcquireFirst gives the connection that tells of updates: the one that watched resources are restored on.
+func (u *Upstream) AcquireFirst(ctx context.Context) (*Lease, error) {
+	return u.acquire(ctx, u.shared[0], false)
+}
+
 // slots gives all slots. u.mu is held.
 func (u *Upstream) slots() []*slot {
 	all := slices.Clone(u.shared)
@@ -90,6 +95,9 @@ func (s *slot) request(c conn, method string, params []byte) {
 			switch {
 			case err != nil:
 				return
+			case f.Kind == wire.KindRequest:
+				s.Refused(f)
+				_ = x.Respond(ctx, Refusal(f))
 			case f.Kind == wire.KindError:
 				s.u.log.Info("the server refuses a request of the proxy", zap.String("method", method), zap.ByteString("error", f.Error.Of(f.Raw)))
 				return
