@@ -71,7 +71,7 @@ func declaredLists(capabilities string) proxy.Changes {
 }
 
 // admit takes a session into the table and holds it. Where two requests bring one to life at a time, both get the one
-// that was first. Over the bound, the session that has been idle for longest makes room; it can come back.
+// that was first. Over the bound, one that is idle makes room; it can come back.
 func (m *Manager) admit(s *session) (_ *session, fresh bool, err error) {
 	m.mu.Lock()
 	// Upstreams are told of an end by the unit, which is the same for who comes after: nobody may use it before that.
@@ -110,11 +110,21 @@ func (m *Manager) place(s *session) (there, out *session, err error) {
 	return s, out, nil
 }
 
-// idlest finds the session that has been without any use for longest. m.mu is held.
+// idleSample is how many idle sessions are compared. A full table must not be walked for each session that comes.
+const idleSample = 100
+
+// idlest finds a session without any use: the one that has been so for longest, of those that it looks at. m.mu is held.
 func (m *Manager) idlest() (out *session) {
 	var since time.Time
-	for _, s := range m.sessions {
+	looked := 0
+	for _, s := range m.sessions { // in no order
+		if looked == idleSample {
+			break
+		}
 		s.mu.Lock()
+		if s.users == 0 {
+			looked++
+		}
 		if s.users == 0 && (out == nil || s.lastUse.Before(since)) {
 			out, since = s, s.lastUse
 		}
