@@ -43,7 +43,8 @@ func errConnectTimeout(d time.Duration) error {
 }
 
 // again makes the second attempt that some failures deserve: a server that exits when it is asked which era it speaks
-// is started once more with initialize first, and an era that was remembered wrongly is looked for again.
+// is started once more with initialize first, also one that was modern before, and an era that was remembered wrongly is
+// looked for again.
 func (u *Upstream) again(ctx context.Context, e *env, known *wire.Era, err error) (conn, *Peer, error) {
 	var refused *refusedError
 	switch {
@@ -72,7 +73,7 @@ func (u *Upstream) attempt(ctx context.Context, e *env, known *wire.Era) (conn, 
 		c.opened()
 		return c, peer, nil
 	}
-	if known == nil && u.isPipe() && isDone(c) {
+	if u.asksEra(known) && u.isPipe() && hasEnded(ctx, c, err) {
 		err = fmt.Errorf("%w: %w", errDiedInProbe, err)
 	}
 	if cause := context.Cause(ctx); ctx.Err() != nil && !errors.Is(err, cause) {
@@ -83,6 +84,26 @@ func (u *Upstream) attempt(ctx context.Context, e *env, known *wire.Era) (conn, 
 		return sse, peer, nil
 	}
 	return nil, nil, u.withLastWords(c, err)
+}
+
+// asksEra says whether the first message of a handshake is one at which old servers exit, while another may be tried.
+func (u *Upstream) asksEra(known *wire.Era) bool {
+	return u.cfg.Protocol == config.ProtocolAuto && (known == nil || *known == wire.Modern)
+}
+
+// hasEnded says whether a connection is gone. A failed exchange on it may be seen a moment before its end is.
+func hasEnded(ctx context.Context, c conn, err error) bool {
+	var lost *Error
+	if errors.As(err, &lost) {
+		t := time.NewTimer(drainAfterExit)
+		defer t.Stop()
+		select {
+		case <-c.Done():
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	return isDone(c)
 }
 
 // withLastWords adds the end of a child's stderr to an error that does not tell it yet.
