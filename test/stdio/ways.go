@@ -3,6 +3,8 @@
 package stdio
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
@@ -63,6 +65,17 @@ func oldSSE(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string
 	t.Helper()
 	srv := testmcp.Registered(behaviour, append([]string{"legacy", "sse"}, args...)...)
 	return testmcp.ServeSSE(t, srv, testmcp.SSEOptions{Recorder: rec, Event: event}).Entry(append(more, `"type":"sse"`)...)
+}
+
+// EntryWith is Recorder.Entry for a child with further variables in its environment.
+func EntryWith(rec *testmcp.Recorder, env map[string]string, behaviour string, args []string, more ...string) string {
+	command, arguments, own := rec.Command(behaviour, args...)
+	maps.Copy(own, env)
+	b, err := json.Marshal(map[string]any{"command": command, "args": append([]string{}, arguments...), "env": own})
+	if err != nil {
+		panic(err)
+	}
+	return strings.Join(append([]string{string(b[:len(b)-1])}, more...), ",") + "}"
 }
 
 // event writes a frame as an event. A frame with line breaks takes several lines of data.
