@@ -101,16 +101,17 @@ func (a *App) setup() error {
 			continue
 		}
 		all = append(all, upstream.New(s, upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
-			Limits: cfg.Limits, Observer: relay, Memory: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}))
+			Limits: cfg.Limits, Observer: relay, Tasks: relay, Memory: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}))
 	}
 	a.ups = upstream.NewSet(all, upMetrics, a.registry)
 
+	keys := a.sessionKeys(store)
 	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Naming: cfg.Naming, Profiles: cfg.Profiles, Server: a.serverInfo(),
-		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace()}, relay)
+		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace(), Keys: keys}, relay)
 
 	a.sessions, err = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,
 		KeepAlive: cfg.KeepAlive, Log: a.log.Named("session"), Count: counters, Registry: a.registry, Ended: a.ups.EndUnit,
-		Keys: a.sessionKeys(store), Memory: store})
+		Keys: keys, Memory: store})
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,15 @@ func (p *Proxy) single(viewKey string) *upstream.Upstream {
 	return nil
 }
 
-// Capabilities are what the proxy declares towards a client of this view.
+// Capabilities are what the proxy declares towards a legacy client of this view. That tasks are run is said where a server
+// that is up runs them: it stays true while that server is configured, and a client that was not told loses nothing, since
+// the proxy follows tasks for it.
 func (p *Proxy) Capabilities(viewKey string) string {
+	return p.withTasks(p.capabilities(viewKey), viewKey, wire.Legacy)
+}
+
+// capabilities are those that are the same in both eras.
+func (p *Proxy) capabilities(viewKey string) string {
 	if u := p.single(viewKey); u != nil && u.Peer() != nil {
 		return capabilitiesOf(u.Peer())
 	}
@@ -130,7 +137,7 @@ func (p *Proxy) discover(caller *Caller) []byte {
 		}
 		b = wire.AppendString(b, v)
 	}
-	b = append(append(b, `],"capabilities":`...), p.Capabilities(caller.View)...)
+	b = append(append(b, `],"capabilities":`...), p.withTasks(p.capabilities(caller.View), caller.View, wire.Modern)...)
 	if text := p.Instructions(caller.View); text != "" {
 		b = wire.AppendString(append(b, `,"instructions":`...), text)
 	}

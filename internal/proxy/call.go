@@ -24,6 +24,7 @@ type call struct {
 	item   *Item
 	key    wire.Span // of the name or URI in the frame
 
+	tasks   tasking
 	lease   *upstream.Lease
 	peer    *upstream.Peer
 	x       upstream.Exchange // with the upstream, under way
@@ -59,7 +60,10 @@ func (c *call) forward() (Answer, Outcome) {
 		}
 	}()
 	var err error
-	c.lease, err = c.item.Upstream.Acquire(c.ctx, c.unit())
+	c.lease, err = c.acquire()
+	if errors.Is(err, upstream.ErrPlaceGone) {
+		return c.unknownTask(), Invalid
+	}
 	queued := time.Since(began)
 	s.queue.Observe(queued.Seconds())
 	if err != nil {
@@ -73,7 +77,11 @@ func (c *call) forward() (Answer, Outcome) {
 	cancel = c.cancel
 	c.clock.start(cfg.CallTimeout, func() { cancel(CauseInactivity) })
 	defer func() { s.atUpstream.Observe((time.Since(began) - queued).Seconds()) }()
-	return c.rounds(nil)
+	extra, a, o, ok := c.begin()
+	if !ok {
+		return a, o
+	}
+	return c.rounds(extra)
 }
 
 // release gives back what the call holds.
@@ -93,7 +101,7 @@ func (c *call) release() {
 // brought and the client is a legacy one, which is asked here (2026-07-28, basic/patterns/mrtr).
 func (c *call) rounds(extra []member) (Answer, Outcome) {
 	for round := 0; ; round++ {
-		x, err := c.lease.Start(c.ctx, c.outgoing(extra))
+		x, err := c.start(extra)
 		if err != nil {
 			return c.fault(err)
 		}
@@ -103,6 +111,10 @@ func (c *call) rounds(extra []member) (Answer, Outcome) {
 			if err := c.again(); err != nil {
 				return c.fault(err)
 			}
+			continue
+		}
+		if c.tasks.again {
+			c.tasks.again = false
 			continue
 		}
 		if f == nil {
@@ -140,10 +152,16 @@ func (c *call) follow() (*wire.Frame, Answer, Outcome) {
 				return nil, a, OK
 			}
 		case wire.KindResponse:
+			if c.takeTask(f) {
+				continue
+			}
 			c.closeExchange(true)
 			return f, Answer{}, OK
 		case wire.KindError:
 			c.closeExchange(true)
+			if a, o, ok := c.redeclare(f); ok {
+				return nil, a, o
+			}
 			a, o := c.refused(f)
 			return nil, a, o
 		}

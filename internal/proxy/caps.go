@@ -1,6 +1,9 @@
 package proxy
 
-import "github.com/mcp-proxy/mcp-proxy/internal/wire"
+import (
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
 
 // Caps are the capabilities of a client that the proxy knows how to bring questions to. Bits, because a session id
 // carries them; their values must not change.
@@ -56,7 +59,7 @@ func ParseCaps(raw []byte) Caps {
 	return c
 }
 
-const tasksExtension = wire.MetaPrefix + "tasks"
+const tasksExtension = upstream.TasksExtension
 
 // modern is the capabilities object that a modern upstream is told in a request for this client.
 func (c Caps) modern() []byte {
@@ -75,6 +78,9 @@ func (c Caps) modern() []byte {
 	}
 	if c&CapRoots != 0 {
 		add("roots", "{}")
+	}
+	if c&CapTasks != 0 {
+		add("extensions", `{"`+tasksExtension+`":{}}`)
 	}
 	return append(out, '}')
 }

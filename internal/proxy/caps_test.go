@@ -17,7 +17,7 @@ func TestCapabilitiesOfClients(t *testing.T) {
 		`{"sampling":{"tools":{},"context":{}}}`: {CapSampling | CapSamplingTools | CapSamplingContext, `{"sampling":{"tools":{},"context":{}}}`},
 		`{"roots":{"listChanged":true}}`:         {CapRoots | CapRootsListChanged, `{"roots":{}}`},
 		`{"roots":{"listChanged":false}}`:        {CapRoots, `{"roots":{}}`},
-		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: {CapTasks, `{}`},
+		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: {CapTasks, `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`},
 		`{"elicitation":{},"sampling":{},"roots":{}}`:         {CapElicitForm | CapSampling | CapRoots, `{"elicitation":{"form":{}},"sampling":{},"roots":{}}`},
 	} {
 		c := ParseCaps([]byte(raw))

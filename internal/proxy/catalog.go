@@ -31,6 +31,7 @@ type catalog struct {
 	merge      func(map[string]*listing) *snapshot
 	onChange   func(view string, changed [kinds]bool)
 	onUpdate   func(u *upstream.Upstream, uri string)
+	onTask     func(u *upstream.Upstream, at upstream.Place, f *wire.Frame)
 	onRefused  func(u *upstream.Upstream, method string)
 	snap       atomic.Pointer[snapshot]
 	refreshers map[string]*refresher
@@ -54,7 +55,7 @@ type refresher struct {
 func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
 	cat := &catalog{log: log, count: c, ups: ups, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
 		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
-		onRefused: func(*upstream.Upstream, string) {}}
+		onRefused: func(*upstream.Upstream, string) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {}}
 	for _, u := range ups {
 		cat.refreshers[u.ID] = &refresher{u: u, kick: make(chan struct{}, 1)}
 	}
@@ -175,12 +176,12 @@ func (c *catalog) publish(id string, l *listing) {
 	c.snap.Store(after)
 	for key, v := range after.views {
 		var changed [kinds]bool
-		any := false
+		some := false
 		for k := range kinds {
 			changed[k] = v.sums[k] != before.views[key].sums[k]
-			any = any || changed[k]
+			some = some || changed[k]
 		}
-		if any {
+		if some {
 			c.onChange(key, changed)
 		}
 	}

@@ -38,6 +38,9 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 		}
 		return c.finish(c.forward())
 	}
+	if a, o, ok := c.ofTask(); ok {
+		return c.finish(a, o)
+	}
 	flight.Inc()
 	defer flight.Dec()
 	return c.finish(c.own())

@@ -49,7 +49,9 @@ type offer struct {
 	structuredAny bool
 	// readOnly and idempotent are the server's claims about a tool.
 	readOnly, idempotent bool
-	params               []paramHeader
+	// taskOnly says that a legacy server runs the tool only as a task.
+	taskOnly bool
+	params   []paramHeader
 }
 
 var errNotAnItem = errors.New("not an object with a usable name")
@@ -105,6 +107,8 @@ func (o *offer) mend(c *count.Counters, up string) {
 		if o.structuredAny = !isObjectSchema(o.obj.Get(o.raw, "outputSchema").Of(o.raw)); o.structuredAny {
 			c.Repair(up, count.RepairOutputSchema)
 		}
+		execution, _ := wire.ObjectAt(o.raw, o.obj.Get(o.raw, "execution"))
+		o.taskOnly = string(execution.Get(o.raw, "taskSupport").Of(o.raw)) == `"required"`
 		o.params = paramHeaders(o.obj.Get(o.raw, "inputSchema").Of(o.raw))
 	}
 	if changed && o.withheld == "" {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -164,10 +165,15 @@ func (l *lister) page(ctx context.Context, k Kind, cursor []byte) (*wire.Frame, 
 
 // ownMeta is the _meta of a request of our own: what the era demands, and what the configuration adds.
 func ownMeta(peer *upstream.Peer, configured []byte) string {
+	return metaOf(peer, strings.TrimSuffix(upstream.AllCapabilities(), "}")+`,"extensions":{"`+tasksExtension+`":{}}}`, configured)
+}
+
+// metaOf is the _meta of a request of our own that declares these capabilities.
+func metaOf(peer *upstream.Peer, caps string, configured []byte) string {
 	var inner string
 	if peer.Era == wire.Modern {
 		inner = `"` + wire.MetaProtocolVersion + `":"` + peer.Version + `","` + wire.MetaClientInfo + `":` + clientInfo + `,"` +
-			wire.MetaClientCapabilities + `":` + upstream.AllCapabilities()
+			wire.MetaClientCapabilities + `":` + caps
 	}
 	if obj, ok := wire.ObjectAt(configured, wire.Span{End: len(configured)}); ok && len(obj.Members) > 0 {
 		if inner != "" {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,6 +31,7 @@ type Metrics struct {
 	cancellations *prometheus.CounterVec
 	asks          *prometheus.CounterVec
 	series        map[string]map[string]*series
+	tasks         sync.Map // taskSeries → *series
 	flight        map[string]prometheus.Gauge
 }
 
@@ -84,15 +86,19 @@ func (m *Metrics) add(up string) {
 		}
 	}
 	for _, method := range names {
-		s := &series{outcomes: map[Outcome]prometheus.Counter{}, duration: m.duration.WithLabelValues(up, method)}
-		if up != ourselves {
-			s.atUpstream, s.queue = m.atUpstream.WithLabelValues(up, method), m.queue.WithLabelValues(up, method)
-		}
-		for _, o := range outcomes {
-			s.outcomes[o] = m.requests.WithLabelValues(up, method, string(o))
-		}
-		m.series[up][method] = s
+		m.series[up][method] = m.newSeries(up, method)
 	}
+}
+
+func (m *Metrics) newSeries(up, method string) *series {
+	s := &series{outcomes: map[Outcome]prometheus.Counter{}, duration: m.duration.WithLabelValues(up, method)}
+	if up != ourselves {
+		s.atUpstream, s.queue = m.atUpstream.WithLabelValues(up, method), m.queue.WithLabelValues(up, method)
+	}
+	for _, o := range outcomes {
+		s.outcomes[o] = m.requests.WithLabelValues(up, method, string(o))
+	}
+	return s
 }
 
 // of finds the series of a request.
@@ -102,6 +108,9 @@ func (m *Metrics) of(up, method string) *series {
 		s = m.series[ourselves]
 	}
 	if one := s[method]; one != nil {
+		return one
+	}
+	if one := m.ofTask(up, method); one != nil {
 		return one
 	}
 	return m.series[ourselves]["other"]

@@ -45,7 +45,7 @@ func (c *call) binding() []byte {
 // mayPark gives a call that can be parked a life of its own: it does not end with the HTTP request that brought it.
 // Completion is the one request that goes to upstreams and knows no further rounds.
 func (c *call) mayPark() {
-	if c.req.Caller.Era != wire.Modern || c.peer.Era != wire.Legacy || c.req.Caller.Caps == 0 || c.method == "completion/complete" {
+	if c.req.Caller.Era != wire.Modern || c.peer.Era != wire.Legacy && !c.followable() || c.req.Caller.Caps == 0 || c.method == "completion/complete" {
 		return
 	}
 	outer := c.ctx

@@ -29,6 +29,8 @@ type Options struct {
 	Log       *zap.Logger
 	Count     *count.Counters
 	Registry  prometheus.Registerer
+	// Keys seal the ids of tasks: the first makes them, all open them. Without any, no other process knows ours.
+	Keys [][]byte
 	// ListGrace is how long a list, or a call of an unknown name, waits for upstreams that have just been started.
 	ListGrace time.Duration
 }
@@ -46,6 +48,8 @@ type Proxy struct {
 	grace   time.Duration
 
 	links    *links
+	taskIDs  *taskSealer
+	board    *taskBoard
 	pages    *pages
 	levels   levels
 	watching watching
@@ -77,12 +81,18 @@ func New(o Options, relay *Relay) *Proxy {
 	p.links, p.pages, p.parked = newLinks(), newPages(), newParkings()
 	p.base, p.endBase = context.WithCancelCause(context.Background())
 	p.watching.of = map[*upstream.Upstream]map[string]*watch{}
-	p.catalog.onUpdate = p.updated
+	p.taskIDs, p.board = newTaskSealer(o.Keys), newTaskBoard()
+	p.catalog.onUpdate, p.catalog.onTask = p.updated, p.taskNews
 	p.catalog.onRefused = func(u *upstream.Upstream, method string) { p.metrics.serverRequest(u.ID, method, Denied) }
 	p.requestPrefix = randomPrefix()
 	selections := selectionsOf(o.Profiles, ids)
 	p.names = newNamer(o.Naming, servers)
 	p.catalog.merge = func(l map[string]*listing) *snapshot {
+		for id, listed := range l {
+			if runsTasks(listed.peer) {
+				p.metrics.runsTasks(id)
+			}
+		}
 		m := &merger{ups: o.Upstreams.All(), listings: l, namer: p.names, naming: o.Naming, selections: selections, log: o.Log, tail: p.tail}
 		return m.build()
 	}
@@ -142,6 +152,7 @@ func (p *Proxy) OnChange(f func(view string, changed Changes)) {
 type Changes struct {
 	Tools, Prompts, Resources bool
 	Updated                   []string // URIs as the client knows them
+	Tasks                     []TaskNews
 }
 
 // Start begins to keep the catalog.

@@ -37,8 +37,8 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 		p.Remove(&f.Body, answersMember)
 		p.Remove(&f.Body, stateMember)
 	}
-	if c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern {
-		p.Remove(&f.Body, "task")
+	if c.dropsTask() {
+		p.Remove(&f.Body, taskMember)
 	}
 	for _, m := range extra {
 		p.Insert(&f.Body, m.name, m.value)
@@ -84,7 +84,7 @@ func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 		}
 	case c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Modern:
 		add = append(add, member{wire.MetaProtocolVersion, wire.AppendString(nil, c.peer.Version)},
-			member{wire.MetaClientInfo, []byte(clientInfo)}, member{wire.MetaClientCapabilities, c.relayable().modern()})
+			member{wire.MetaClientInfo, []byte(clientInfo)}, member{wire.MetaClientCapabilities, c.declared().modern()})
 		if c.req.Caller.LogLevel != "" {
 			add = append(add, member{wire.MetaLogLevel, wire.AppendString(nil, c.req.Caller.LogLevel)})
 		}
@@ -92,6 +92,7 @@ func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 			p.Remove(&f.Meta, k)
 		}
 	}
+	c.taskMeta(p)
 	add = c.configured(p, add)
 	if len(add) == 0 {
 		return

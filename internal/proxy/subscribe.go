@@ -41,9 +41,12 @@ type subscriber struct {
 type Subscriptions struct {
 	p      *Proxy
 	notify func(uri string)
+	// tellTask is told of tasks; nil where nobody wants to hear of them.
+	tellTask func(TaskNews)
 
 	mu     sync.Mutex
 	held   map[string]*watch
+	tasks  map[taskKeyOf]heardTask
 	closed bool
 }
 
@@ -117,6 +120,7 @@ func (s *Subscriptions) Close() {
 	s.closed = true
 	uris := slices.Collect(maps.Keys(s.held))
 	s.mu.Unlock()
+	s.dropTasks()
 	for _, uri := range uris {
 		s.Remove(uri)
 	}

@@ -11,10 +11,11 @@ import (
 
 // listen is one subscription of a modern client (2026-07-28, basic/patterns/subscriptions).
 type listen struct {
-	view string
-	want proxy.Changes
-	news *news
-	subs *proxy.Subscriptions
+	view  string
+	want  proxy.Changes
+	news  *news
+	subs  *proxy.Subscriptions
+	tasks []string // that the client hears of
 }
 
 // listen serves subscriptions/listen: first what is honoured of it, then the news, each with the subscription's id.
@@ -56,6 +57,12 @@ func (m *Manager) newListen(ctx context.Context, f *wire.Frame, filter *wire.Obj
 		Resources: isTrue(f, filter, "resourcesListChanged"),
 	}}
 	l.subs = m.proxy.NewSubscriptions(l.news.addUpdate)
+	l.subs.HearTasks(l.news.addTask)
+	for _, e := range wire.Elements(f.Raw, filter.Get(f.Raw, "taskIds")) {
+		if id, ok := wire.DecodeString(e.Of(f.Raw)); ok && l.subs.WatchTask(caller, id) {
+			l.tasks = append(l.tasks, id)
+		}
+	}
 	for _, e := range wire.Elements(f.Raw, filter.Get(f.Raw, "resourceSubscriptions")) {
 		uri, ok := wire.DecodeString(e.Of(f.Raw))
 		if !ok {
@@ -88,7 +95,7 @@ func subscriptionMeta(id []byte) string {
 // take gives the changes that the client wants to hear of.
 func (l *listen) take() proxy.Changes {
 	c := l.news.take()
-	return proxy.Changes{Tools: c.Tools && l.want.Tools, Prompts: c.Prompts && l.want.Prompts, Resources: c.Resources && l.want.Resources, Updated: c.Updated}
+	return proxy.Changes{Tools: c.Tools && l.want.Tools, Prompts: c.Prompts && l.want.Prompts, Resources: c.Resources && l.want.Resources, Updated: c.Updated, Tasks: c.Tasks}
 }
 
 // complete is the answer to a subscription that ends in order.
@@ -111,15 +118,20 @@ func (l *listen) acknowledged(meta string) []byte {
 			honoured += `,"` + k.name + `":true`
 		}
 	}
-	for i, uri := range l.want.Updated {
-		sep := ","
-		if i == 0 {
-			sep = `,"resourceSubscriptions":[`
+	for _, k := range []struct {
+		name string
+		list []string
+	}{{"resourceSubscriptions", l.want.Updated}, {"taskIds", l.tasks}} {
+		for i, item := range k.list {
+			sep := ","
+			if i == 0 {
+				sep = `,"` + k.name + `":[`
+			}
+			honoured = string(wire.AppendString([]byte(honoured+sep), item))
 		}
-		honoured = string(wire.AppendString([]byte(honoured+sep), uri))
-	}
-	if len(l.want.Updated) > 0 {
-		honoured += "]"
+		if len(k.list) > 0 {
+			honoured += "]"
+		}
 	}
 	if honoured != "" {
 		honoured = honoured[1:]

@@ -26,6 +26,9 @@ func (n *news) add(c proxy.Changes) {
 	for _, uri := range c.Updated {
 		n.addUpdated(uri)
 	}
+	for _, t := range c.Tasks {
+		n.putTask(t, false)
+	}
 	n.mu.Unlock()
 	n.wake()
 }
@@ -47,6 +50,28 @@ func (n *news) addUpdated(uri string) {
 		n.pending.Updated = append(n.pending.Updated, uri)
 	}
 }
+
+// addTask notes news of a task. What came before of the same kind is of no interest any more.
+func (n *news) addTask(t proxy.TaskNews) {
+	n.mu.Lock()
+	n.putTask(t, true)
+	n.mu.Unlock()
+	n.wake()
+}
+
+// putTask is addTask with n.mu held; newer says that it is newer than what is pending.
+func (n *news) putTask(t proxy.TaskNews, newer bool) {
+	at := slices.IndexFunc(n.pending.Tasks, func(o proxy.TaskNews) bool { return o.Key == t.Key })
+	switch {
+	case at < 0 && len(n.pending.Tasks) < maxTaskNews:
+		n.pending.Tasks = append(n.pending.Tasks, t)
+	case at >= 0 && newer:
+		n.pending.Tasks[at] = t
+	}
+}
+
+// maxTaskNews bounds the tasks whose news wait to be told; whoever misses some asks.
+const maxTaskNews = 100
 
 func (n *news) wake() {
 	select {
@@ -85,5 +110,28 @@ func announcements(c proxy.Changes, meta string) (out [][]byte) {
 		}
 		out = append(out, append(b, "}}"...))
 	}
+	for _, t := range c.Tasks {
+		out = append(out, withMeta(t.Frame, meta))
+	}
 	return out
+}
+
+// withMeta adds the member of a subscription's _meta to a notification, which may have others; meta is empty for none.
+func withMeta(frame []byte, meta string) []byte {
+	f, err := wire.Parse(frame, wire.Upstream, wire.Limits{MaxDepth: 10_000})
+	if meta == "" || err != nil {
+		return frame
+	}
+	var p wire.Patch
+	p.Reset(f.Raw)
+	if !f.Meta.Ok() {
+		p.Insert(&f.Body, "_meta", []byte(meta))
+		return p.Append(nil)
+	}
+	added, _ := wire.ObjectAt([]byte(meta), wire.Span{End: len(meta)})
+	for _, m := range added.Members {
+		name, _ := wire.DecodeString(m.Key.Of([]byte(meta)))
+		p.Insert(&f.Meta, name, m.Value.Of([]byte(meta)))
+	}
+	return p.Append(nil)
 }

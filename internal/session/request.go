@@ -21,6 +21,7 @@ func (t *standingState) request(p *proxy.Proxy, caller *proxy.Caller, unread *ne
 	defer t.mu.Unlock()
 	if t.subs == nil {
 		t.subs = p.NewSubscriptions(unread.addUpdate)
+		t.subs.HearTasks(unread.addTask)
 	}
 	if t.level != "" {
 		with := *caller

@@ -253,6 +253,9 @@ func (l *Lease) Start(ctx context.Context, out *Outgoing) (Exchange, error) {
 
 // Cancel tells the upstream that a request is given up. It returns at once: the message goes off the caller's path.
 func (l *Lease) Cancel(id uint64, reason string) {
+	if id == 0 {
+		return // no request is under way
+	}
 	l.s.u.off.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
 		defer cancel()
