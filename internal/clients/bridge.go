@@ -169,7 +169,7 @@ func (b *bridge) read(in *lines.Reader) error {
 			b.take(line)
 		case errors.Is(err, lines.ErrTooLong):
 			b.send(failure(nil, wire.CodeInvalidRequest, "", fmt.Sprintf("the message is over the limit of %d bytes", maxMessage)))
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		default:
 			return err
@@ -223,8 +223,11 @@ func (b *bridge) launch(c *crossing) {
 		gate := make(chan struct{})
 		b.gate, opened = gate, func() { close(gate) }
 	}
-	if c.is("initialize") {
+	switch {
+	case c.is("initialize"):
 		b.past.begin(c.raw)
+	case c.is("notifications/initialized"):
+		b.past.finish(c.raw)
 	}
 	if !b.spawn(func() {
 		defer b.leave(c)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,10 +141,17 @@ func TestBridgeKeepsTrying(t *testing.T) {
 		want(t, "a call", k.say(callA), `"id":"A","error":{"code":-32603`)
 		want(t, "a notification", k.say(initialized))
 		f.away(false)
-		want(t, "a call when it can be reached", k.say(callA), answerA)
+		got := k.say(callA)
+		slices.Sort(got)
+		want(t, "a call when it can be reached", got, answerA, "tools/list_changed")
 		f.away(true)
 		want(t, "a call when it has gone", k.say(callA), `"data":{"reason":"unavailable"}`)
 		k.end()
+		var did []string
+		for _, v := range f.seen() {
+			did = append(did, v.verb+" "+v.body)
+		}
+		want(t, "the requests", did, "POST "+initialize, "POST "+initialized, "", "")
 	})
 }
 

@@ -18,6 +18,7 @@ type pastSession struct {
 	id, version string
 	end         context.CancelFunc // of its standing stream
 	ctx         context.Context
+	ready       bool // the end of the handshake has been told when it was opened
 }
 
 // pastSide is what is kept for a client of the legacy era.
@@ -35,6 +36,13 @@ func (p *pastSide) begin(raw []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.initialize, p.initialized = raw, nil
+}
+
+// finish keeps the message with which the client ends its handshake.
+func (p *pastSide) finish(raw []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.initialized = raw
 }
 
 func (p *pastSide) current() (now *pastSession, initialize, initialized []byte) {
@@ -91,32 +99,43 @@ func (b *bridge) legacy(c *crossing) {
 		b.unreachable(c, err)
 		return
 	}
-	if c.id != nil && !c.isDue() {
-		return // cancelled while it waited
+	if !b.within(c, s) {
+		return
+	}
+	if s, err = b.revive(c.ctx, s); err != nil {
+		b.unavailable(c, err)
+		return
+	}
+	if b.within(c, s) {
+		b.unavailable(c, errLostAgain)
+	}
+}
+
+// within sends a message in a session and relays what comes of it. It is true where the session is lost; then the message
+// has had no effect (2025-11-25, transports, "Session Management").
+func (b *bridge) within(c *crossing, s *pastSession) (lost bool) {
+	end := c.is("notifications/initialized")
+	if c.id != nil && !c.isDue() || end && s.ready {
+		return false // it was cancelled while it waited, or has been told already
 	}
 	resp, err := b.post(c, s.headers)
-	if err == nil && resp.StatusCode == http.StatusNotFound && s.id != "" {
-		// The session is lost, and so the message has had no effect (2025-11-25, transports, "Session Management").
-		closeBody(resp)
-		if s, err = b.revive(c.ctx, s); err != nil {
-			b.unavailable(c, err)
-			return
-		}
-		resp, err = b.post(c, s.headers)
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		b.unreachable(c, err)
-		return
-	}
-	if c.is("notifications/initialized") {
-		b.ready(s, c.raw)
-	}
-	if isStream(resp) {
+		return false
+	case resp.StatusCode == http.StatusNotFound && s.id != "":
+		closeBody(resp)
+		return true
+	case isStream(resp):
 		b.follow(c, s, resp)
-		return
+	default:
+		b.relay(c, resp)
+		closeBody(resp)
 	}
-	defer closeBody(resp)
-	b.relay(c, resp)
+	if end {
+		b.spawn(func() { b.stand(s) })
+	}
+	return false
 }
 
 // session gives the session there is, and opens one where the client has initialized in vain before.
@@ -153,7 +172,7 @@ func (b *bridge) initialize(c *crossing) {
 		if old, _, _ := b.past.current(); old != nil {
 			b.spawn(func() { b.drop(old) })
 		}
-		b.adopt(f, resp)
+		b.adopt(f, resp, false)
 		b.answer(c, f.Raw)
 	}
 }
@@ -170,8 +189,8 @@ func (b *bridge) takeTurn(ctx context.Context) bool {
 func (b *bridge) giveTurn() { <-b.past.turn }
 
 // adopt makes the session that an answer to initialize opens the one there is; one that it replaces is ended.
-func (b *bridge) adopt(f *wire.Frame, resp *http.Response) *pastSession {
-	s := &pastSession{id: resp.Header.Get(headerSession)}
+func (b *bridge) adopt(f *wire.Frame, resp *http.Response, ready bool) *pastSession {
+	s := &pastSession{id: resp.Header.Get(headerSession), ready: ready}
 	s.version, _ = wire.DecodeString(f.Body.Get(f.Raw, "protocolVersion").Of(f.Raw))
 	s.ctx, s.end = context.WithCancel(b.ctx)
 	b.past.mu.Lock()
@@ -184,16 +203,10 @@ func (b *bridge) adopt(f *wire.Frame, resp *http.Response) *pastSession {
 	return s
 }
 
-// ready keeps the message that ends the handshake, and begins to listen.
-func (b *bridge) ready(s *pastSession, initialized []byte) {
-	b.past.mu.Lock()
-	b.past.initialized = initialized
-	b.past.mu.Unlock()
-	b.spawn(func() { b.stand(s) })
-}
-
 // errRefused is wrapped where the proxy does not open a session again.
 var errRefused = errors.New("it refuses to open a session again")
+
+var errLostAgain = errors.New("a session that was opened again was lost at once")
 
 // revive opens a session in place of one that is lost, with the client's own messages, unless somebody else has done so.
 func (b *bridge) revive(ctx context.Context, lost *pastSession) (*pastSession, error) {
@@ -214,13 +227,13 @@ func (b *bridge) revive(ctx context.Context, lost *pastSession) (*pastSession, e
 	if err != nil || f.Kind != wire.KindResponse {
 		return nil, fmt.Errorf("%w: HTTP %s", errRefused, resp.Status)
 	}
-	s := b.adopt(f, resp)
+	s := b.adopt(f, resp, initialized != nil)
 	b.Log.Info("a session was opened in place of one that is lost")
 	if initialized != nil {
 		if resp, err := b.carry(ctx, initialized, s); err == nil {
 			closeBody(resp)
 		}
-		b.ready(s, initialized)
+		b.spawn(func() { b.stand(s) })
 		b.announce(f)
 	}
 	return s, nil

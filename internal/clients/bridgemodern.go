@@ -41,7 +41,7 @@ func namedBy(method string) string {
 func (b *bridge) modern(c *crossing) {
 	resp, err := b.post(c, b.mirror(c))
 	if err == nil && resp.StatusCode == http.StatusBadRequest && c.frame.Method == "tools/call" {
-		resp, err = b.again(c, resp)
+		resp, err = b.again(c, resp) //nolint:bodyclose // closed below, as any other
 	}
 	if err != nil {
 		b.unreachable(c, err)

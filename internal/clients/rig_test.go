@@ -2,7 +2,6 @@ package clients
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -112,14 +111,13 @@ func (b farBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// farWriter holds back what is written until it is flushed or complete, as a server does.
+// farWriter gives what is written to the client at once.
 type farWriter struct {
 	header http.Header
 	pw     *io.PipeWriter
 	once   sync.Once
 	ready  chan struct{}
 	status int
-	held   bytes.Buffer
 }
 
 func (w *farWriter) Header() http.Header { return w.header }

@@ -48,24 +48,24 @@ func trim(b []byte) []byte {
 
 func (l *Reader) line() ([]byte, error) {
 	part, err := l.r.ReadSlice('\n')
-	if err == nil || err == io.EOF && len(part) > 0 {
+	if err == nil || errors.Is(err, io.EOF) && len(part) > 0 {
 		if len(withoutEnd(part)) > l.max {
 			return nil, ErrTooLong
 		}
 		return append(wire.GetBuffer(len(part))[:0], part...), nil
 	}
-	if err != bufio.ErrBufferFull {
+	if !errors.Is(err, bufio.ErrBufferFull) {
 		return nil, err
 	}
 	buf := append(make([]byte, 0, 2*readBuffer), part...)
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = l.r.ReadSlice('\n')
 		if len(buf)+len(withoutEnd(part)) > l.max {
 			return nil, l.discard(err)
 		}
 		buf = append(buf, part...)
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return buf, nil
@@ -73,10 +73,10 @@ func (l *Reader) line() ([]byte, error) {
 
 // discard reads to the end of a line that is too long; err is what its last part came with.
 func (l *Reader) discard(err error) error {
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = l.r.ReadSlice('\n')
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	return ErrTooLong
