@@ -47,7 +47,7 @@ func TestProgressResetsTheInactivityTimer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			st := newStage(t, Options{}, nil, script(func(_ *wire.Frame, say func(string, string)) string {
 				for i := range 5 {
-					time.Sleep(100 * time.Second) // under call_timeout, but over it together
+					pass(100 * time.Second) // under call_timeout, but over it together
 					say("notifications/progress", fmt.Sprintf(`{"progressToken":TOKEN,"progress":%d}`, i))
 				}
 				return `"result":{}`
@@ -198,7 +198,7 @@ func TestACallWhoseConnectionDies(t *testing.T) {
 			if !strings.Contains(got, `"reason":"`+c.outcome+`"`) {
 				t.Errorf("%s: %s", c.method, got)
 			}
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			if n := len(s.received(c.method)); n < 1 || n > c.most {
 				t.Errorf("%s reached the server %d times", c.method, n)
 			}

@@ -108,11 +108,11 @@ func TestConflictsOfNames(t *testing.T) {
 
 // announced says that the lists have changed, waits until they have been looked at, and gives what a view was told.
 func (st *stage) announced(s *server, view string) []string {
-	time.Sleep(5 * time.Second)
+	pass(5 * time.Second)
 	synctest.Wait()
 	st.told("")
 	s.notify("notifications/tools/list_changed", `{}`)
-	time.Sleep(5 * time.Second)
+	pass(5 * time.Second)
 	synctest.Wait()
 	return st.told(view)
 }
@@ -123,7 +123,7 @@ func TestWhoIsToldOfChanges(t *testing.T) {
 		o := Options{Profiles: map[string]config.Profile{"p": {Servers: []string{"a"}, ToolPolicy: config.Policy{Expose: []string{"one"}}}}}
 		st := newStage(t, o, func(c *config.Server) { c.ToolPolicy.Deny = []string{"hidden*"} }, s)
 		defer st.stop()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		for _, c := range []struct {
 			name    string
 			change  func()
@@ -164,20 +164,20 @@ func TestAStormOfAnnouncements(t *testing.T) {
 		s := (&server{id: "a", caps: `{"tools":{"listChanged":true}}`}).tools("one")
 		st := newStage(t, Options{}, nil, s)
 		defer st.stop()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		before := len(s.received("tools/list"))
 		for range 1000 {
 			s.notify("notifications/tools/list_changed", `{}`)
-			time.Sleep(5 * time.Millisecond)
+			pass(5 * time.Millisecond)
 		}
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		if n := len(s.received("tools/list")) - before; n < 4 || n > 7 {
 			t.Errorf("5 s of announcements cost %d listings", n)
 		}
 		// What comes last is not missed.
 		s.tools("one", "last")
 		s.notify("notifications/tools/list_changed", `{}`)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		if got := st.listed(ViewAll, Tool); got != "a__one a__last" {
 			t.Errorf("tools: %s", got)
 		}
@@ -189,12 +189,12 @@ func TestAnnouncementsThatComeTogetherCostOneListing(t *testing.T) {
 		s := (&server{id: "a", caps: `{"tools":{"listChanged":true}}`}).tools("one")
 		st := newStage(t, Options{}, nil, s)
 		defer st.stop()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		before := len(s.received("tools/list"))
 		for range 10 {
 			s.notify("notifications/tools/list_changed", `{}`)
 		}
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		if n := len(s.received("tools/list")) - before; n != 1 {
 			t.Errorf("they cost %d listings", n)
 		}
@@ -282,7 +282,7 @@ func TestAListThatFailsKeepsTheOld(t *testing.T) {
 			}
 		}
 		change("", page("", "new"))
-		time.Sleep(refreshAgain + 2*time.Second)
+		pass(refreshAgain + 2*time.Second)
 		if got := st.listed(ViewAll, Tool); got != "s__new" || st.p.ListFailure("s") != nil {
 			t.Errorf("later: %s, %v", got, st.p.ListFailure("s"))
 		}
@@ -299,7 +299,7 @@ func TestListsWaitAtTheStart(t *testing.T) {
 			slow := (&server{id: "slow"}).tools("t")
 			slow.on = func(f *wire.Frame, _ io.Writer) (string, bool) {
 				if f.Method == "server/discover" {
-					time.Sleep(min(c.slow, 14*time.Second))
+					pass(min(c.slow, 14*time.Second))
 				}
 				return "", false
 			}
@@ -321,7 +321,7 @@ func TestAnUpstreamThatIsAwayKeepsItsPlace(t *testing.T) {
 		st := newStage(t, Options{}, nil, s)
 		defer st.stop()
 		before := st.listed(ViewAll, Tool)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		st.told("")
 		s.mu.Lock()
 		_ = s.w.(io.Closer).Close()
@@ -403,7 +403,7 @@ func TestAProxyWithoutUpstreams(t *testing.T) {
 		st := newStage(t, Options{}, nil)
 		defer st.stop()
 		<-st.p.Settled()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if got := st.text(legacyCaller(), `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); got != `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` {
 			t.Errorf("the list is %s", got)
 		}

@@ -305,3 +305,6 @@ func (st *stage) listed(view string, k Kind) string {
 	}
 	return strings.Join(names, " ")
 }
+
+// pass lets time go by, in a bubble of synctest where it costs none.
+func pass(d time.Duration) { <-time.After(d) }

@@ -164,7 +164,7 @@ func TestSubscriptionsOutliveAConnection(t *testing.T) {
 		s.mu.Lock()
 		_ = s.w.(io.Closer).Close()
 		s.mu.Unlock()
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		synctest.Wait()
 		if n := len(s.received("resources/subscribe")); n != 2 {
 			t.Errorf("the server was asked %d times", n)

@@ -149,7 +149,7 @@ func TestLongListsComeInPages(t *testing.T) {
 		// The pages are of one state, whatever happens meanwhile.
 		s.tools("other")
 		s.notify("notifications/tools/list_changed", `{}`)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		_, n, third := list(c, second)
 		if n != pageItems || third == "" {
 			t.Errorf("the second page has %d tools, next %q", n, third)

@@ -70,11 +70,11 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 			st := newStage(t, &backend{tool: after(100 * time.Second)}, nil)
 			defer st.stop()
 			r := st.client().open(version).post(callT)
-			time.Sleep(3*time.Second - time.Millisecond)
+			pass(3*time.Second - time.Millisecond)
 			if synctest.Wait(); r.code() != 0 {
 				t.Errorf("before its time it is %d %q", r.code(), r.text())
 			}
-			time.Sleep(time.Millisecond)
+			pass(time.Millisecond)
 			if synctest.Wait(); r.code() != 200 || r.kind() != "text/event-stream" || r.text() == "" {
 				t.Errorf("after 3 s it is %d %s %q", r.code(), r.kind(), r.text())
 			}
@@ -82,7 +82,7 @@ func TestAStreamIsKeptAlive(t *testing.T) {
 				t.Error("the stream is not counted")
 			}
 			before := r.comments()
-			time.Sleep(61 * time.Second)
+			pass(61 * time.Second)
 			if synctest.Wait(); r.comments()-before != 4 {
 				t.Errorf("%d comments within a minute", r.comments()-before)
 			}
@@ -109,13 +109,13 @@ func TestALegacyClientThatGoes(t *testing.T) {
 		st := newStage(t, b, nil)
 		defer st.stop()
 		r := legacyClient(st).post(callT)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		r.cancel()
-		time.Sleep(29 * time.Second)
+		pass(29 * time.Second)
 		if synctest.Wait(); b.received("notifications/cancelled") != 0 {
 			t.Error("the call is cancelled within the window")
 		}
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		synctest.Wait()
 		if b.received("notifications/cancelled") != 1 || !r.over() {
 			t.Error("the call is not cancelled after the window")
@@ -132,9 +132,9 @@ func TestALegacyClientThatGoesBeforeTheAnswer(t *testing.T) {
 		st := newStage(t, b, nil)
 		defer st.stop()
 		r := legacyClient(st).post(callT)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		r.cancel()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		synctest.Wait()
 		if b.received("notifications/cancelled") != 0 || st.metric("mcp_proxy_requests_total", "upstream", "b", "method", "tools/call", "outcome", "ok") != 1 {
 			t.Error("the call did not run to its end")
@@ -149,7 +149,7 @@ func TestAModernClientThatGoes(t *testing.T) {
 		st := newStage(t, b, nil)
 		defer st.stop()
 		r := st.client().modern("tools/call", "t").post(callModern)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		r.cancel()
 		synctest.Wait()
 		if b.received("notifications/cancelled") != 1 || !r.over() || r.text() != "" {
@@ -170,7 +170,7 @@ func TestACancelledRequest(t *testing.T) {
 			defer st.stop()
 			c := legacyClient(st).with("Accept", accept)
 			r := c.post(callT)
-			time.Sleep(time.Second)
+			pass(time.Second)
 			n := c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"A"}}`).wait()
 			r.wait()
 			synctest.Wait()
@@ -192,7 +192,7 @@ func TestCancelsThatFitTwoRequests(t *testing.T) {
 		defer st.stop()
 		c := legacyClient(st)
 		one, two := c.post(callT), c.post(callT)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		for _, id := range []string{`"A"`, `"\u0041"`, `"B"`, `null`, `{}`} {
 			c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`).wait()
 		}
@@ -201,7 +201,7 @@ func TestCancelsThatFitTwoRequests(t *testing.T) {
 		}
 		two.wait()
 		third := c.post(callT)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		c.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0041"}}`).wait()
 		third.wait()
 		synctest.Wait()
@@ -217,7 +217,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 		st := newStage(t, &backend{tool: after(time.Minute)}, nil)
 		defer st.stop()
 		r := legacyClient(st).post(callT)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		synctest.Wait()
 		r.breaks()
 		r.wait()

@@ -103,7 +103,7 @@ func never(func(string, string)) string { return "" }
 
 func after(d time.Duration) func(func(string, string)) string {
 	return func(func(string, string)) string {
-		time.Sleep(d)
+		pass(d)
 		return `"result":{"content":[]}`
 	}
 }
@@ -375,3 +375,6 @@ const (
 	callModern = `{"jsonrpc":"2.0","id":"A","method":"tools/call","params":{"name":"t",` + modernMeta + `}}`
 	ping       = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 )
+
+// pass lets time go by, in a bubble of synctest where it costs none.
+func pass(d time.Duration) { <-time.After(d) }

@@ -73,7 +73,7 @@ func TestTheEndOfASessionEndsItsCalls(t *testing.T) {
 		defer st.stop()
 		c := legacyClient(st)
 		call, stream := c.post(callT), c.do(http.MethodGet, "")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		c.do(http.MethodDelete, "").wait()
 		call.wait()
 		stream.wait()
@@ -95,7 +95,7 @@ func TestSessionsEndInTime(t *testing.T) {
 		idle, busy, listening := legacyClient(st), legacyClient(st), legacyClient(st)
 		stream := listening.do(http.MethodGet, "")
 		for range 8 {
-			time.Sleep(5 * time.Minute)
+			pass(5 * time.Minute)
 			busy.post(ping).wait()
 		}
 		synctest.Wait()
@@ -108,7 +108,7 @@ func TestSessionsEndInTime(t *testing.T) {
 		if r := idle.post(ping).wait(); r.code() != 200 {
 			t.Errorf("the idle session does not come back: %d %s", r.code(), r.text())
 		}
-		time.Sleep(24 * time.Hour)
+		pass(24 * time.Hour)
 		for name, c := range map[string]*client{"idle": idle, "busy": busy, "listening": listening} {
 			if r := c.post(ping).wait(); r.code() != 404 {
 				t.Errorf("after a day the %s one gives %d", name, r.code())
@@ -124,9 +124,9 @@ func TestSessionsAreBounded(t *testing.T) {
 		defer st.stop()
 		first := legacyClient(st)
 		call := first.post(callT)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		legacyClient(st)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		third := legacyClient(st) // in the place of the second, which is idle
 		if n := st.m.Count(); n != 2 || st.endedUnits() != 1 {
 			t.Errorf("%d sessions are live and %d have ended", n, st.endedUnits())
@@ -204,7 +204,7 @@ func TestDraining(t *testing.T) {
 		defer st.stop()
 		c := legacyClient(st)
 		call, stream := c.post(callT), c.do(http.MethodGet, "")
-		time.Sleep(time.Second)
+		pass(time.Second)
 		drained := make(chan struct{})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -235,7 +235,7 @@ func TestCallsThatOutlastTheGrace(t *testing.T) {
 		st := newStage(t, b, nil)
 		defer st.stop()
 		legacy, modern := legacyClient(st).post(callT), st.client().modern("tools/call", "t").post(callModern)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		began := time.Now()
@@ -275,7 +275,7 @@ func TestStandingStreams(t *testing.T) {
 		}
 		news := func() (int, int) {
 			b.change()
-			time.Sleep(3 * time.Second)
+			pass(3 * time.Second)
 			synctest.Wait()
 			return len(old.data()), len(fresh.data())
 		}
@@ -315,7 +315,7 @@ func TestNewsWaitForTheStreamOfACall(t *testing.T) {
 		defer st.stop()
 		c := legacyClient(st)
 		b.change()
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		r := c.post(callT).wait()
 		if got := r.data(); len(got) != 2 || !strings.Contains(got[0], "tools/list_changed") {
 			t.Errorf("the stream of the call holds %q", got)
@@ -338,7 +338,7 @@ func TestSubscriptionsOfModernClients(t *testing.T) {
 		tools, prompts := listen(`{"toolsListChanged":true,"unknown":true}`), listen(`{"promptsListChanged":true}`)
 		synctest.Wait()
 		b.change()
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		synctest.Wait()
 		const meta = `"params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}`
 		want := []string{
@@ -451,7 +451,7 @@ func TestABatchWhoseClientGoes(t *testing.T) {
 		st := newStage(t, b, nil)
 		defer st.stop()
 		r := st.client().open(wire.Rev20250326).post(`[` + callT + `,` + strings.Replace(callT, `"A"`, `"B"`, 1) + `]`)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		r.cancel()
 		r.wait()
 		if synctest.Wait(); b.received("notifications/cancelled") != 2 {

@@ -122,6 +122,14 @@ func shake(ctx context.Context, c *scriptConn, known *wire.Era) (*Peer, error) {
 	return h.run(ctx, known)
 }
 
+// foundOrWhyNot is the era that was found, or the error.
+func foundOrWhyNot(p *Peer, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return p.Era.String()
+}
+
 const (
 	modernAnswer = `"result":{"supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"instructions":"read me","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"srv","version":"9"}}}`
 	legacyAnswer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"old","version":"2"},"instructions":"hello"}`
@@ -169,7 +177,7 @@ func TestWhatHandshakesFind(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			conn := &scriptConn{t: t, script: map[string]reaction{"server/discover": c.discover, "initialize": c.initialize}}
 			peer, err := shake(t.Context(), conn, nil)
-			got := ""
+			var got string
 			if err != nil {
 				got = err.Error()
 			} else {
@@ -254,7 +262,7 @@ func TestAServerThatDoesNotAnswerTheProbe(t *testing.T) {
 				defer cancel()
 				began := time.Now()
 				peer, err := shake(ctx, conn, nil)
-				got := ""
+				var got string
 				if err != nil {
 					got = err.Error()
 				} else {

@@ -97,7 +97,7 @@ var (
 const call7 = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t"}}`
 
 // exchanged runs one call and tells in one line what came of it.
-func exchanged(t *testing.T, ctx context.Context, c conn) string {
+func exchanged(ctx context.Context, t *testing.T, c conn) string {
 	t.Helper()
 	x, err := c.Start(ctx, &Outgoing{ID: 7, Method: "tools/call", Name: "t", Frame: []byte(call7)})
 	if err != nil {
@@ -171,7 +171,7 @@ func TestAnswersToAPost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(t)
 			rt := &roundTripper{serve: func(int, *http.Request, string) (*http.Response, error) { return c.resp, nil }}
-			if got := exchanged(t, t.Context(), testHTTPConn(t, r, rt, legacyPeer)); !strings.HasPrefix(got, c.want) {
+			if got := exchanged(t.Context(), t, testHTTPConn(t, r, rt, legacyPeer)); !strings.HasPrefix(got, c.want) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			r.wantBudgetWhole()
@@ -197,7 +197,7 @@ func TestABodyThatIsCutIsUncertain(t *testing.T) {
 		resp := respond(200, kind, `{"jsonrpc":"2.0"`)
 		resp.Body = cutBody{strings.NewReader("data: {\n")}
 		rt := &roundTripper{serve: func(int, *http.Request, string) (*http.Response, error) { return resp, nil }}
-		got := exchanged(t, t.Context(), testHTTPConn(t, newRig(t), rt, legacyPeer))
+		got := exchanged(t.Context(), t, testHTTPConn(t, newRig(t), rt, legacyPeer))
 		if !strings.HasPrefix(got, "uncertain: the connection was lost") {
 			t.Errorf("%s: %s", kind, got)
 		}
@@ -212,7 +212,7 @@ func TestAnswersOverTheBound(t *testing.T) {
 		r := newRig(t)
 		r.env.maxFrame = 1000
 		rt := &roundTripper{serve: func(int, *http.Request, string) (*http.Response, error) { return resp, nil }}
-		got := exchanged(t, t.Context(), testHTTPConn(t, r, rt, legacyPeer))
+		got := exchanged(t.Context(), t, testHTTPConn(t, r, rt, legacyPeer))
 		if !strings.HasPrefix(got, "transport_error: the message is longer than limits.max_frame_bytes") || r.limit(count.LimitFrame) != 1 {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -225,7 +225,7 @@ func TestAnAnswerBeyondTheBudgetFailsTheCall(t *testing.T) {
 	rt := &roundTripper{serve: func(int, *http.Request, string) (*http.Response, error) {
 		return respond(200, jsonType, `{"jsonrpc":"2.0","id":7,"result":{}}`), nil
 	}}
-	if got := exchanged(t, t.Context(), testHTTPConn(t, r, rt, legacyPeer)); !strings.HasPrefix(got, "overloaded: ") {
+	if got := exchanged(t.Context(), t, testHTTPConn(t, r, rt, legacyPeer)); !strings.HasPrefix(got, "overloaded: ") {
 		t.Errorf("got %s", got)
 	}
 	if left := r.env.budget.left.Load(); left != 10 {
@@ -241,7 +241,7 @@ func TestALongStreamHoldsLittleOfTheBudget(t *testing.T) {
 	rt := &roundTripper{serve: func(int, *http.Request, string) (*http.Response, error) {
 		return respond(200, sseType, strings.Repeat(note, 100)+event(`{"jsonrpc":"2.0","id":7,"result":{}}`)), nil
 	}}
-	if got := exchanged(t, t.Context(), testHTTPConn(t, r, rt, legacyPeer)); !strings.HasSuffix(got, " {}") {
+	if got := exchanged(t.Context(), t, testHTTPConn(t, r, rt, legacyPeer)); !strings.HasSuffix(got, " {}") {
 		t.Errorf("got %s", got)
 	}
 	if left := r.env.budget.left.Load(); left != 500 {
@@ -276,7 +276,7 @@ func TestRedirects(t *testing.T) {
 				}
 				return respond(c.status, "", "", "Location", c.to), nil
 			}}
-			got := exchanged(t, t.Context(), testHTTPConn(t, newRig(t), rt, legacyPeer))
+			got := exchanged(t.Context(), t, testHTTPConn(t, newRig(t), rt, legacyPeer))
 			if !strings.HasPrefix(got, c.want) || len(rt.requests()) != c.requests {
 				t.Errorf("got %s after %d requests, want %s after %d", got, len(rt.requests()), c.want, c.requests)
 			}
@@ -300,7 +300,7 @@ func TestLostOnTheWay(t *testing.T) {
 	} {
 		rt := &roundTripper{serve: func(int, *http.Request, string) (*http.Response, error) { return nil, c.err }}
 		conn := testHTTPConn(t, newRig(t), rt, legacyPeer)
-		got := exchanged(t, t.Context(), conn)
+		got := exchanged(t.Context(), t, conn)
 		if !strings.HasPrefix(got, c.want) || strings.Contains(got, "hidden") {
 			t.Errorf("%s: got %s", c.name, got)
 		}
@@ -316,7 +316,7 @@ func TestACallWhoseTimePassesTellsTheCause(t *testing.T) {
 		cancel(errSessionLost)
 		return nil, r.Context().Err()
 	}}
-	if got := exchanged(t, ctx, testHTTPConn(t, newRig(t), rt, legacyPeer)); got != errSessionLost.Error() {
+	if got := exchanged(ctx, t, testHTTPConn(t, newRig(t), rt, legacyPeer)); got != errSessionLost.Error() {
 		t.Errorf("got %s", got)
 	}
 }
@@ -358,7 +358,7 @@ func TestALostSessionIsReplacedOnce(t *testing.T) {
 				}
 				return c.redo
 			}
-			if got := exchanged(t, t.Context(), conn); !strings.HasPrefix(got, c.want) {
+			if got := exchanged(t.Context(), t, conn); !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 			conn.wg.Stop()
@@ -391,11 +391,11 @@ func TestGivingUpWhileASessionIsReplaced(t *testing.T) {
 	conn.session.Store(&old)
 	ctx, cancel := context.WithCancel(t.Context())
 	conn.redo = func(ctx context.Context, _ *httpConn) error { cancel(); return ctx.Err() }
-	if got := exchanged(t, ctx, conn); got == "{}" {
+	if got := exchanged(ctx, t, conn); got == "{}" {
 		t.Errorf("the first call got %s", got)
 	}
 	conn.redo = func(context.Context, *httpConn) error { conn.session.Store(&fresh); return nil }
-	if got := exchanged(t, t.Context(), conn); got != "{}" {
+	if got := exchanged(t.Context(), t, conn); got != "{}" {
 		t.Errorf("the second call got %s", got)
 	}
 }
@@ -437,7 +437,7 @@ func TestHeadersTowardsAServer(t *testing.T) {
 				}
 			}
 			x, _ := conn.Start(t.Context(), c.out)
-			answerOf(t, t.Context(), x)
+			answerOf(t.Context(), t, x)
 			x.Close(false)
 			h := rt.got[0]
 			for k, v := range c.want {

@@ -210,7 +210,7 @@ func TestWaitingForAConnection(t *testing.T) {
 		p.start = func(n int) bool {
 			switch n {
 			case 1: // slow to start
-				time.Sleep(5 * time.Second)
+				pass(5 * time.Second)
 				return true
 			case 2: // gone at once
 				return false
@@ -228,7 +228,7 @@ func TestWaitingForAConnection(t *testing.T) {
 		l.Release()
 
 		_ = l.conn.(*inprocess).ours.Close() // it dies young, and its successor at once
-		time.Sleep(1500 * time.Millisecond)
+		pass(1500 * time.Millisecond)
 		began = time.Now()
 		_, err = u.Acquire(t.Context(), Unit{})
 		e := wantReason(t, err, ReasonUnavailable)
@@ -236,7 +236,7 @@ func TestWaitingForAConnection(t *testing.T) {
 			t.Errorf("in backoff: after %s, retry after %s", time.Since(began), e.RetryAfter)
 		}
 
-		time.Sleep(3 * time.Second) // the next try is under way and takes long
+		pass(3 * time.Second) // the next try is under way and takes long
 		began = time.Now()
 		_, err = u.Acquire(t.Context(), Unit{})
 		wantReason(t, err, ReasonUnavailable)
@@ -302,7 +302,7 @@ func TestALostConnectionFailsItsCalls(t *testing.T) {
 		}
 		x.Close(false)
 		l.Release()
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		if i, err := instance(t, u, Unit{}); i != "2" || err != nil {
 			t.Errorf("the next call: %s, %v", i, err)
 		}

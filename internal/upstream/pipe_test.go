@@ -81,7 +81,7 @@ func TestSendWithoutAByteCostsNothing(t *testing.T) {
 		}
 		sent := make(chan error)
 		go func() { sent <- p.send(t.Context(), []byte(`{"b":2}`)) }()
-		time.Sleep(time.Minute) // far beyond the first one's time
+		pass(time.Minute) // far beyond the first one's time
 		if got, _ := bufio.NewReader(theirs).ReadString('\n'); got != `{"b":2}`+"\n" {
 			t.Errorf("the server read %q", got)
 		}
@@ -263,7 +263,7 @@ func TestPipeExchange(t *testing.T) {
 		if err := x.Respond(t.Context(), []byte(`{"jsonrpc":"2.0","id":"a","result":{}}`)); err != nil {
 			t.Error(err)
 		}
-		if f := answerOf(t, t.Context(), x); string(f.Result.Of(f.Raw)) != `{"ok":true}` {
+		if f := answerOf(t.Context(), t, x); string(f.Result.Of(f.Raw)) != `{"ok":true}` {
 			t.Errorf("the answer is %s", f.Raw)
 		}
 		x.Close(false)

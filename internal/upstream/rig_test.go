@@ -125,7 +125,7 @@ func serverConfig(transport config.Transport) *config.Server {
 }
 
 // answerOf reads a call to its answer, through what comes before it.
-func answerOf(t testing.TB, ctx context.Context, x Exchange) *wire.Frame {
+func answerOf(ctx context.Context, t testing.TB, x Exchange) *wire.Frame {
 	t.Helper()
 	for {
 		f, err := x.Next(ctx)
@@ -137,3 +137,6 @@ func answerOf(t testing.TB, ctx context.Context, x Exchange) *wire.Frame {
 		}
 	}
 }
+
+// pass lets time go by, in a bubble of synctest where it costs none.
+func pass(d time.Duration) { <-time.After(d) }

@@ -181,6 +181,6 @@ func callOn(t *testing.T, u *Upstream, l *Lease) string {
 		t.Fatal(err)
 	}
 	defer x.Close(false)
-	f := answerOf(t, t.Context(), x)
+	f := answerOf(t.Context(), t, x)
 	return string(f.Body.Get(f.Raw, "instance").Of(f.Raw))
 }

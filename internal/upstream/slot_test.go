@@ -46,7 +46,7 @@ func TestBackoffBeginsAnewAfterSustainedUptimeOnly(t *testing.T) {
 		}
 		u := startUpstream(t, r, p, nil)
 		defer u.Stop()
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		synctest.Wait()
 		want := []time.Duration{11, 12, 14, 18, 60, 11, 12, 14} // seconds from one start to the next
 		for i, w := range want {
@@ -204,7 +204,7 @@ func TestObserversHearOfConnections(t *testing.T) {
 		}}
 		u := startUpstream(t, newRig(t), p, func(_ *config.Server, o *Options) { o.Observer = h })
 		defer u.Stop()
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		synctest.Wait()
 		if changes, notes := h.all(); changes != 3 || strings.Join(notes, " ") != "notifications/tools/list_changed" {
 			t.Errorf("heard %d changes and %q; want up, down, up and one announcement", changes, notes)
@@ -240,7 +240,7 @@ func TestACrashLoopIsCalledOne(t *testing.T) {
 		p := &program{t: t, start: func(int) bool { return false }}
 		u := startUpstream(t, newRig(t), p, nil)
 		defer u.Stop()
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		synctest.Wait()
 		if st := u.Status(); st.State != "crash-looping" || st.Up || st.Failures < crashLoop {
 			t.Errorf("the status is %+v", st)
@@ -276,7 +276,7 @@ func TestNewsOfAModernServer(t *testing.T) {
 		}
 		u := startUpstream(t, newRig(t), p, func(_ *config.Server, o *Options) { o.Observer = h })
 		defer u.Stop()
-		time.Sleep(5 * time.Minute)
+		pass(5 * time.Minute)
 		synctest.Wait()
 		changes, notes := h.all()
 		if listens != 3 || len(notes) != 2 || changes != 3 {

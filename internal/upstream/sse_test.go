@@ -142,7 +142,7 @@ func TestCallsOverTheOlderTransport(t *testing.T) {
 				event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}`)+
 				event(`{"jsonrpc":"2.0","id":7,"result":{"ok":true}}`))
 		}()
-		if got := exchanged(t, t.Context(), conn); got != `notifications/progress {"ok":true}` {
+		if got := exchanged(t.Context(), t, conn); got != `notifications/progress {"ok":true}` {
 			t.Errorf("got %s", got)
 		}
 		if got := <-s.posts; got != `/m {"jsonrpc":"2.0","id":"p","result":{}}` {
@@ -178,10 +178,10 @@ func TestTheEndOfTheStreamEndsItsCalls(t *testing.T) {
 			<-s.posts
 			_ = s.w.Close()
 		}()
-		if got := exchanged(t, t.Context(), conn); !strings.HasPrefix(got, "transport_error: ") || r.limit(count.LimitFrame) != 1 {
+		if got := exchanged(t.Context(), t, conn); !strings.HasPrefix(got, "transport_error: ") || r.limit(count.LimitFrame) != 1 {
 			t.Errorf("a message that is too long: %s", got)
 		}
-		if got := exchanged(t, t.Context(), conn); !strings.HasPrefix(got, "uncertain: the event stream ended") {
+		if got := exchanged(t.Context(), t, conn); !strings.HasPrefix(got, "uncertain: the event stream ended") {
 			t.Errorf("a stream that ends: %s", got)
 		}
 		<-conn.Done()
@@ -207,7 +207,7 @@ func TestAPostThatIsRefused(t *testing.T) {
 			}
 			return serve(n, r, body)
 		}
-		if got := exchanged(t, t.Context(), conn); !strings.HasPrefix(got, "transport_error: posting to the endpoint") {
+		if got := exchanged(t.Context(), t, conn); !strings.HasPrefix(got, "transport_error: posting to the endpoint") {
 			t.Errorf("got %s", got)
 		}
 		conn.Close()
