@@ -99,7 +99,7 @@ func (c *stdio) read(in *lines.Reader) error {
 			c.m.count.Limit(count.LimitBody)
 			text := fmt.Sprintf("the message is over the limit of %d bytes (limits.max_body_bytes)", c.m.opt.Limits.MaxBodyBytes)
 			c.fail(nil, wire.CodeInvalidRequest, text)
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return nil
 		default:
 			return err

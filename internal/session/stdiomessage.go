@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
@@ -254,7 +255,7 @@ func (c *stdio) subscribed(ctx context.Context, l *listen, id []byte) {
 			}
 			continue
 		case <-ctx.Done():
-			if context.Cause(ctx) != error(proxy.CauseShutdown) {
+			if !errors.Is(context.Cause(ctx), proxy.CauseShutdown) {
 				return
 			}
 		case <-c.m.drained:
