@@ -20,8 +20,9 @@ func (a *App) strictly(ctx context.Context) error {
 	return a.Failures()
 }
 
-// unambiguous waits, where equal names are an error, for the first lists within startup_grace, and gives the names that
-// are taken twice by then. What clashes later is withheld instead: a proxy that serves does not end for it.
+// unambiguous waits, where equal names are an error, for the first lists within startup_grace, and gives the names of tools
+// that are taken twice by then. What clashes later is withheld instead, and so is a prompt: a proxy that serves does not
+// end for it.
 func (a *App) unambiguous(ctx context.Context) error {
 	if a.cfg.Proxy.Naming.OnConflict != config.ConflictFail {
 		return nil
@@ -29,7 +30,7 @@ func (a *App) unambiguous(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, a.cfg.Proxy.StartupGrace)
 	defer cancel()
 	a.WaitListed(ctx)
-	return a.conflicts()
+	return a.conflicts("tool")
 }
 
 // firstAttempts waits for the end of the first attempt to connect with every upstream; false where ctx ends first.
@@ -66,13 +67,16 @@ func (a *App) Failures() error {
 			errs = append(errs, fmt.Errorf("%s: %w", u.ID, err))
 		}
 	}
-	return errors.Join(append(errs, a.conflicts())...)
+	return errors.Join(append(errs, a.conflicts(""))...)
 }
 
-// conflicts gives the names that are taken twice.
-func (a *App) conflicts() error {
+// conflicts gives the names of one kind, or of all, that are taken twice.
+func (a *App) conflicts(kind string) error {
 	var errs []error
 	for _, n := range a.proxy.Conflicts() {
+		if kind != "" && n.Kind != kind {
+			continue
+		}
 		errs = append(errs, fmt.Errorf("%s: the %s %q: %s", n.Upstream, n.Kind, n.Wire, n.Why))
 	}
 	return errors.Join(errs...)

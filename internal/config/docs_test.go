@@ -17,10 +17,9 @@ const referencePage = "../../docs/configuration.md"
 type docRow struct{ key, typ, def, doc, example string }
 
 type docTable struct {
-	name  string
-	path  string // where the object stands
-	rows  []docRow
-	later []string
+	name string
+	path string // where the object stands
+	rows []docRow
 }
 
 func tableOf[T any](name, path string, fields []field[T], defaults *T) docTable {
@@ -63,6 +62,7 @@ func referenceTables() []docTable {
 		tableOf("restart", "mcpServers.a.restart", restartFields, &d.Restart),
 		tableOf("elicitation", "mcpServers.a.elicitation", elicitationFields, &d.Elicitation),
 		tableOf("tasks", "mcpServers.a.tasks", tasksFields, &d.Tasks),
+		tableOf("tools", "mcpServers.a.tools.search", toolFields, &ToolOverride{}),
 		tableOf("tool_policy", "mcpServers.a.tool_policy", policyFields, &d.ToolPolicy),
 		tableOf("proxy", "proxy", proxyFields, &p),
 		tableOf("proxy.server", "proxy.server", infoFields, &p.Server),

@@ -261,6 +261,22 @@ func showTokens(s *shower, canon, key string, a *Auth) {
 	}
 }
 
+func showTools(s *shower, canon, key string, d *draft) {
+	names := namesOf(d.Tools)
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	s.line(key + ":")
+	s.indent++
+	for _, name := range names {
+		one := d.Tools[name]
+		at := place{canon: canon}.member(member{key: name}).canon
+		showGroup(s, at, quoted(name), toolFields, &one)
+	}
+	s.indent--
+}
+
 func showProfiles(s *shower, canon, key string, p *Proxy) {
 	names := namesOf(p.Profiles)
 	if len(names) == 0 {

@@ -62,7 +62,7 @@ func tooDeep(text []byte) (offset int, deep bool) {
 
 // commentLength is the length of the comment that text begins with, without its last byte; 0 for none.
 func commentLength(text []byte) int {
-	end := ""
+	var end string
 	switch {
 	case bytes.HasPrefix(text, []byte("//")):
 		end = "\n"

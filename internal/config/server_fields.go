@@ -24,6 +24,14 @@ var restartFields = []field[Restart]{
 	durationField("healthy_after", "Uptime after which the wait begins at `initial_delay` again.", `"1m"`, 0, func(r *Restart) *time.Duration { return &r.HealthyAfter }),
 }
 
+var toolFields = []field[ToolOverride]{
+	textField("name", "Takes the place of the tool's own name in the template.", `"find"`, func(t *ToolOverride) *string { return &t.Name }),
+	textField("title", "Takes the place of its title.", `"Find things"`, func(t *ToolOverride) *string { return &t.Title }),
+	textField("description", "Takes the place of its description.", `"Finds things by name."`, func(t *ToolOverride) *string { return &t.Description }),
+	durationField("call_timeout", "Takes the place of the server's `call_timeout`.", `"10m"`, time.Millisecond, func(t *ToolOverride) *time.Duration { return &t.CallTimeout }),
+	boolField("disabled", "Leaves the tool out.", `true`, func(t *ToolOverride) *bool { return &t.Disabled }),
+}
+
 var elicitationFields = []field[Elicitation]{
 	choiceField("mode", "`relay` brings questions to the client that caused them, `decline` declines them all.", `"decline"`, func(e *Elicitation) *ElicitationMode { return &e.Mode },
 		[]ElicitationMode{ElicitationRelay, ElicitationDecline}),
@@ -88,13 +96,15 @@ var serverFields = []field[draft]{
 	boolField("lazy", "Offers one search tool in place of the tools of this server.", `true`, func(d *draft) *bool { return &d.Lazy }),
 	groupField("elicitation", "What happens when the server asks the person behind a client.", `{"timeout": "1m"}`, elicitationFields, func(d *draft) *Elicitation { return &d.Elicitation }),
 	groupField("tasks", "How calls are driven to their end that the server runs as tasks, for clients that know no tasks.", `{"enabled": false}`, tasksFields, func(d *draft) *Tasks { return &d.Tasks }),
+	{key: "tools", typ: "object of objects", doc: "Changes to single tools, by the names the server itself uses.", example: `{"search": {"name": "find"}}`,
+		def: "none", read: readTools, show: showTools},
 	{key: "request_meta", typ: "object", doc: "Members added to `_meta` of every request to the server. Numbers are kept to the digit.",
 		example: `{"tenant": "blue"}`, def: "none", read: readRequestMeta, show: showRequestMeta},
 }
 
 // serverLater are keys of a server that another version will know.
 var serverLater = []string{
-	"idle_stop", "prewarm", "start", "tools", "forward_caller_auth",
+	"idle_stop", "prewarm", "start", "forward_caller_auth",
 	"forward_headers", "auth", "reinit_on_expired_session", "max_result_size",
 }
 
@@ -238,6 +248,18 @@ func showType(d *draft) any {
 		return "remote"
 	}
 	return string(d.Transport)
+}
+
+func readTools(r *reader, at place, n *node, d *draft) {
+	if !r.isObject(at, n) {
+		return
+	}
+	d.Tools = make(map[string]ToolOverride, len(n.members))
+	for _, m := range n.members {
+		var one ToolOverride
+		readFields(r, at.member(m), m.value, toolFields, &one, "arguments")
+		d.Tools[m.key] = one
+	}
 }
 
 func readRequestMeta(r *reader, at place, n *node, d *draft) {

@@ -63,6 +63,8 @@ type Server struct {
 	Elicitation Elicitation
 	Tasks       Tasks
 	Lazy        bool
+	// Tools are changes to single tools, by wire name.
+	Tools       map[string]ToolOverride
 	RequestMeta json.RawMessage // a JSON object, or nil
 }
 
@@ -96,6 +98,13 @@ const (
 	SharingSession Sharing = "session"
 	SharingCall    Sharing = "call"
 )
+
+// ToolOverride changes one tool. What is empty stays as the server has it.
+type ToolOverride struct {
+	Name, Title, Description string
+	CallTimeout              time.Duration
+	Disabled                 bool
+}
 
 // Replay says which calls are repeated after a lost connection.
 type Replay string

@@ -117,6 +117,6 @@ func (b *limitedBody) over(drain bool) {
 	if !drain || rc.SetReadDeadline(time.Now().Add(drainTime)) != nil {
 		return
 	}
-	io.CopyN(io.Discard, b.src, drainBytes)
+	_, _ = io.CopyN(io.Discard, b.src, drainBytes)
 	rc.SetReadDeadline(time.Time{})
 }

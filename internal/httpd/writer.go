@@ -43,7 +43,7 @@ func (w *recorder) Write(p []byte) (int, error) {
 }
 
 // Flush is for callers that ask for an http.Flusher.
-func (w *recorder) Flush() { w.FlushError() }
+func (w *recorder) Flush() { _ = w.FlushError() }
 
 // FlushError is for http.ResponseController, which passes the error on.
 func (w *recorder) FlushError() error {

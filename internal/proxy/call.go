@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -75,13 +76,18 @@ func (c *call) forward() (Answer, Outcome) {
 		c.p.wantLevel(c.req.Caller.LogLevel) // such a server knows no levels of single requests
 	}
 	cancel = c.cancel
-	c.clock.start(cfg.CallTimeout, func() { cancel(CauseInactivity) })
+	c.clock.start(c.callTimeout(), func() { cancel(CauseInactivity) })
 	defer func() { s.atUpstream.Observe((time.Since(began) - queued).Seconds()) }()
 	extra, a, o, ok := c.begin()
 	if !ok {
 		return a, o
 	}
 	return c.rounds(extra)
+}
+
+// callTimeout is how long this call may be without a sign of life: the tool's own limit comes before the upstream's.
+func (c *call) callTimeout() time.Duration {
+	return cmp.Or(c.item.over.CallTimeout, c.item.Upstream.Config().CallTimeout)
 }
 
 // release gives back what the call holds.

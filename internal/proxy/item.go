@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -181,6 +182,8 @@ type Item struct {
 	Why      string // why the name is not the plain one
 
 	offer *offer
+	over  config.ToolOverride
+	shown []byte // the offer with what over changes of it; nil where that is nothing
 	// local answers a call of an item that is ours.
 	local func(v *view, args []byte) localAnswer
 	// search is the name of the tool that finds the schemas of a lazy item; empty where it is listed whole.

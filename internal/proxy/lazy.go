@@ -90,14 +90,6 @@ func structuredResult(value []byte) []byte {
 	return append(out, '}')
 }
 
-func (it *Item) source() ([]byte, wire.Object) {
-	if it.offer.fixed == nil {
-		return it.offer.raw, it.offer.obj
-	}
-	obj, _ := wire.ObjectAt(it.offer.fixed, wire.Span{End: len(it.offer.fixed)})
-	return it.offer.fixed, obj
-}
-
 func (it *Item) matches(query string) bool {
 	if strings.Contains(strings.ToLower(it.Wire), query) || strings.Contains(strings.ToLower(it.Name), query) {
 		return true

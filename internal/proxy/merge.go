@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -75,7 +76,7 @@ func (m *merger) offered(u *upstream.Upstream, f func(*offer)) {
 	// Resources first: tools may point at them.
 	for _, k := range []Kind{Resource, Template, Tool, Prompt} {
 		for _, o := range l.offers[k] {
-			if k != Tool || allows(u.Config().ToolPolicy, o.wire) {
+			if k != Tool || allows(u.Config().ToolPolicy, o.wire) && !u.Config().Tools[o.wire].Disabled {
 				f(o)
 			}
 		}
@@ -102,7 +103,10 @@ func (m *merger) named() map[string][]*Item {
 				it.search, _ = m.namer.name(u.Config(), searchTool, false)
 			}
 			if o.kind == Tool || o.kind == Prompt {
-				it.Name, it.Why = m.namer.name(u.Config(), o.wire, conflicts[o.kind][o.wire] > 1)
+				if o.kind == Tool {
+					it.over = u.Config().Tools[o.wire]
+				}
+				it.Name, it.Why = m.namer.name(u.Config(), cmp.Or(it.over.Name, o.wire), conflicts[o.kind][o.wire] > 1)
 			}
 			m.settle(it, taken[o.kind], func(it *Item) { out[u.ID] = append(out[u.ID], it) })
 		})

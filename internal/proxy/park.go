@@ -145,13 +145,13 @@ func abandoned(q *wire.Frame) []byte {
 }
 
 // resume goes on with a parked call when its client brings what was asked. ok is false where the request brings no state
-// of ours, or one that only says to begin anew. A modern upstream makes its own states; one that looks like ours is of
-// another proxy behind it.
+// of ours, or one that only says to begin anew. A modern upstream makes its own states, and one that looks like ours may be
+// of another proxy behind it; those of ours are of tasks that are followed for the client.
 func (c *call) resume() (_ Answer, _ Outcome, ok bool) {
 	f := c.req.Frame
 	span := f.Body.Get(f.Raw, stateMember)
 	peer := c.item.Upstream.Peer()
-	if c.req.Caller.Era != wire.Modern || !span.Ok() || peer != nil && peer.Era == wire.Modern {
+	if c.req.Caller.Era != wire.Modern || !span.Ok() {
 		return Answer{}, OK, false
 	}
 	state, _ := wire.DecodeString(span.Of(f.Raw))
@@ -160,6 +160,8 @@ func (c *call) resume() (_ Answer, _ Outcome, ok bool) {
 	}
 	kind, id, round, good := c.p.parked.open(state, c.binding())
 	switch {
+	case !good && peer != nil && peer.Era == wire.Modern:
+		return Answer{}, OK, false
 	case !good:
 		a, o := c.badState("is none that is valid for this request now")
 		return a, o, true

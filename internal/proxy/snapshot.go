@@ -135,13 +135,45 @@ func modernTail(ttlMs int64, serverInfo []byte) []byte {
 	return append(append(tail, serverInfo...), '}')
 }
 
+// override makes the changes that the configuration wants of a tool's title and description.
+func (it *Item) override() {
+	if it.over.Title == "" && it.over.Description == "" {
+		return
+	}
+	src, obj := it.source()
+	var p wire.Patch
+	p.Reset(src)
+	if it.over.Title != "" {
+		p.Set(&obj, "title", wire.AppendString(nil, it.over.Title))
+	}
+	if it.over.Description != "" {
+		p.Set(&obj, "description", wire.AppendString(nil, it.over.Description))
+	}
+	it.shown = p.Append(nil)
+}
+
+// source is the item as it is offered on aggregate endpoints, but for its name.
+func (it *Item) source() ([]byte, wire.Object) {
+	src := it.offer.raw
+	switch {
+	case it.shown != nil:
+		src = it.shown
+	case it.offer.fixed != nil:
+		src = it.offer.fixed
+	default:
+		return src, it.offer.obj
+	}
+	obj, _ := wire.ObjectAt(src, wire.Span{End: len(src)})
+	return src, obj
+}
+
 // render makes the text of an item for each class.
 func (it *Item) render(raw bool, uris map[string]string) {
 	o := it.offer
 	src, obj, id := o.raw, o.obj, o.id
-	if o.fixed != nil && !raw {
-		src = o.fixed
-		obj, _ = wire.ObjectAt(src, wire.Span{End: len(src)})
+	if !raw {
+		it.override()
+		src, obj = it.source()
 		id = obj.Get(src, kindInfo[it.Kind].id)
 	}
 	for c := range classes {

@@ -180,7 +180,7 @@ func (c *call) exposeMember(p *wire.Patch, f *wire.Frame, in wire.Span) {
 	if !ok {
 		return
 	}
-	exposed := uri
+	var exposed string
 	if c.method == "resources/read" && uri == c.item.Wire {
 		exposed = c.item.Name // as it was asked for
 	} else {

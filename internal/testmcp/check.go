@@ -152,8 +152,7 @@ func (k *checker) notice(r Record, m Message, c *convState) {
 	case "notifications/initialized":
 		c.ready = true
 	case "notifications/cancelled":
-		id := string(m.Params.At("requestId"))
-		if method, known := c.used[id]; !known || method == "initialize" {
+		if method, known := c.used[string(m.Params.At("requestId"))]; !known || method == "initialize" {
 			k.fail(StrayCancel, r, "cancel of "+orElse(method, "an unknown id"))
 		}
 		if r.Header != nil && r.Conn == modernConn {

@@ -91,7 +91,7 @@ func (s *Sample) parseLabels(text string) (rest string, ok bool) {
 	}
 }
 
-// Sum adds up the samples of this name whose labels include these, given as name, value, name, value…
+// Sum adds up the samples of this name whose labels include these, given as name, value, name, value.
 func (m Metrics) Sum(name string, labels ...string) float64 {
 	sum := 0.0
 	for _, s := range m.Find(name, labels...) {

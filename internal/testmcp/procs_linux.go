@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stat gives the fields of /proc/PID/stat after the command name: state, parent, process group, session…
+// stat gives the fields of /proc/PID/stat after the command name: state, parent, process group, session and so on.
 func stat(pid int) []string {
 	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {

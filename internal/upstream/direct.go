@@ -199,7 +199,7 @@ func (c *directConn) roundTrip(req *http.Request) (*http.Response, error) {
 	for {
 		resp, err := http.ReadResponse(c.r, req)
 		if err != nil {
-			if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				err = errors.New("the server closed the connection without an answer")
 			}
 			return nil, err

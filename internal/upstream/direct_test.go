@@ -65,7 +65,7 @@ func direct(t *testing.T) *directTransport {
 	return tr
 }
 
-func ask(t *testing.T, tr http.RoundTripper, ctx context.Context, url string) (string, error) {
+func ask(ctx context.Context, t *testing.T, tr http.RoundTripper, url string) (string, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader("hello"))
 	if err != nil {
@@ -98,7 +98,7 @@ func TestAnswersOfEveryFraming(t *testing.T) {
 			url, conns := plainServer(t, each(c.answer))
 			tr := direct(t)
 			for range 2 {
-				if got, err := ask(t, tr, t.Context(), url); err != nil || got != c.want {
+				if got, err := ask(t.Context(), t, tr, url); err != nil || got != c.want {
 					t.Errorf("got %q, %v; want %q", got, err, c.want)
 				}
 			}
@@ -119,7 +119,7 @@ func TestAConnectionThatDiedIdleIsNotUsed(t *testing.T) {
 		close(closed)
 	}, each(ok))
 	tr := direct(t)
-	if got, err := ask(t, tr, t.Context(), url); err != nil || got != "200 ok" {
+	if got, err := ask(t.Context(), t, tr, url); err != nil || got != "200 ok" {
 		t.Fatalf("got %q, %v", got, err)
 	}
 	<-closed
@@ -131,7 +131,7 @@ func TestAConnectionThatDiedIdleIsNotUsed(t *testing.T) {
 		}
 		return false
 	})
-	if got, err := ask(t, tr, t.Context(), url); err != nil || got != "200 ok" {
+	if got, err := ask(t.Context(), t, tr, url); err != nil || got != "200 ok" {
 		t.Errorf("the next request: %q, %v", got, err)
 	}
 	if n := conns.Load(); n != 2 {
@@ -141,7 +141,9 @@ func TestAConnectionThatDiedIdleIsNotUsed(t *testing.T) {
 
 func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); <-tick.C {
 		if ok() {
 			return
 		}
@@ -161,7 +163,7 @@ func TestTheEndOfTheContextEndsWaitingAndReading(t *testing.T) {
 			})
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() { <-started; cancel() }()
-			if _, err := ask(t, direct(t), ctx, url); err == nil {
+			if _, err := ask(ctx, t, direct(t), url); err == nil {
 				t.Error("the request succeeds")
 			}
 		})
@@ -183,7 +185,7 @@ func TestABrokenAnswerIsAnError(t *testing.T) {
 				_, _ = http.ReadRequest(r)
 				_, _ = io.WriteString(c, answer)
 			})
-			if got, err := ask(t, direct(t), t.Context(), url); err == nil {
+			if got, err := ask(t.Context(), t, direct(t), url); err == nil {
 				t.Errorf("it is taken for %q", got)
 			}
 		})
@@ -196,7 +198,7 @@ func TestADialThatFailsIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	_, err = ask(t, direct(t), t.Context(), "http://"+l.Addr().String())
+	_, err = ask(t.Context(), t, direct(t), "http://"+l.Addr().String())
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" {
 		t.Errorf("got %v", err)
@@ -214,7 +216,7 @@ func TestManyRequestsAtOnceUseManyConnections(t *testing.T) {
 	for range cap(errs) {
 		go func() {
 			for range 20 {
-				if got, err := ask(t, tr, t.Context(), s.URL); err != nil || got != "200 hello" {
+				if got, err := ask(t.Context(), t, tr, s.URL); err != nil || got != "200 hello" {
 					errs <- fmt.Errorf("%q, %w", got, err)
 					return
 				}

@@ -25,3 +25,11 @@ func foreign(object []byte) bool {
 	}
 	return !kind
 }
+
+// isRPCError says whether an error has the shape that JSON-RPC gives it. Bodies of failed HTTP requests often have a
+// member of that name that is none, such as the word of an OAuth error.
+func isRPCError(f *wire.Frame) bool {
+	o, ok := wire.ObjectAt(f.Raw, f.Error)
+	code := o.Get(f.Raw, "code").Of(f.Raw)
+	return ok && len(code) > 0 && (code[0] == '-' || code[0] >= '0' && code[0] <= '9')
+}

@@ -1,6 +1,10 @@
 package upstream
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
 
 func TestForeignObjects(t *testing.T) {
 	for object, want := range map[string]bool{
@@ -19,6 +23,24 @@ func TestForeignObjects(t *testing.T) {
 	} {
 		if got := foreign([]byte(object)); got != want {
 			t.Errorf("%s: %v, want %v", object, got, want)
+		}
+	}
+}
+
+func TestErrorsThatAreNotOfJSONRPC(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`: true,
+		`{"error":{"code":401,"message":"no"}}`:                              true,
+		`{"error":"invalid_token","error_description":"expired"}`:            false,
+		`{"error":{"message":"no such key","code":"invalid_api_key"}}`:       false,
+		`{"error":{}}`: false,
+	} {
+		f, err := wire.Parse([]byte(body), wire.Upstream, wire.Limits{})
+		if err != nil || f.Kind != wire.KindError {
+			t.Fatalf("%s is read as %v, %v", body, f, err)
+		}
+		if got := isRPCError(f); got != want {
+			t.Errorf("%s: %v, want %v", body, got, want)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (x *httpExchange) more(ctx context.Context) error {
 	case errors.Is(err, wire.ErrEventTooLarge):
 		x.c.env.count.Limit(count.LimitFrame)
 		return x.fault(ReasonTransport, fmt.Errorf("%w (%d bytes)", errFrameTooLong, x.c.env.maxFrame))
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		if x.resume(ctx, io.EOF) != nil {
 			x.ended = true
 		}
@@ -204,7 +204,7 @@ func (x *httpExchange) mine(f *wire.Frame) *wire.Frame {
 	if id, ok := wire.ParseUpstreamID(f.ID.Of(f.Raw)); ok && id == x.out.ID {
 		return f
 	}
-	if f.Kind == wire.KindError && x.events == nil {
+	if f.Kind == wire.KindError && x.events == nil && isRPCError(f) {
 		// An error body of our own POST is its answer, whatever id the server put into it.
 		raw := append([]byte(`{"jsonrpc":"2.0","id":`), wire.AppendUpstreamID(nil, x.out.ID)...)
 		raw = append(append(raw, `,"error":`...), f.Error.Of(f.Raw)...)

@@ -84,7 +84,7 @@ func (c *httpConn) readStream(ctx context.Context, at *place) (again bool) {
 	events := wire.NewEventReader(resp.Body, c.env.maxFrame)
 	for {
 		ev, err := events.Next()
-		if err == wire.ErrEventTooLarge {
+		if errors.Is(err, wire.ErrEventTooLarge) {
 			c.env.count.Limit(count.LimitFrame)
 			continue
 		}

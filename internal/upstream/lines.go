@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -40,17 +41,17 @@ type line struct {
 // next reads one line. The last one may lack its end; then io.EOF comes with the next call.
 func (l *lineReader) next() (line, error) {
 	part, err := l.r.ReadSlice('\n')
-	if err == nil || (err == io.EOF && len(part) > 0) {
+	if err == nil || (errors.Is(err, io.EOF) && len(part) > 0) {
 		if len(trimEnd(part)) > l.max {
 			return l.discard(nil, part, err)
 		}
 		return line{text: keep(trimEnd(part))}, nil
 	}
-	if err != bufio.ErrBufferFull {
+	if !errors.Is(err, bufio.ErrBufferFull) {
 		return line{}, err
 	}
 	buf := append(l.long[:0], part...)
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = l.r.ReadSlice('\n')
 		if len(buf)+len(trimEnd(part)) > l.max {
 			return l.discard(buf, part, err)
@@ -60,7 +61,7 @@ func (l *lineReader) next() (line, error) {
 	if cap(buf) <= longKept {
 		l.long = buf
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return line{}, err
 	}
 	return line{text: keep(trimEnd(buf))}, nil
@@ -74,14 +75,14 @@ func (l *lineReader) discard(buf, part []byte, err error) (line, error) {
 		out.head = tail
 	}
 	out.head = bytes.Clone(out.head[:min(edgeBytes, len(out.head))])
-	for err == bufio.ErrBufferFull {
+	for errors.Is(err, bufio.ErrBufferFull) {
 		tail = append(tail[:0], tail[max(0, len(tail)-edgeBytes-2):]...) // the end of the line may be cut in two
 		part, err = l.r.ReadSlice('\n')
 		tail = append(tail, part...)
 	}
 	tail = trimEnd(tail)
 	out.tail = tail[max(0, len(tail)-edgeBytes):]
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return line{}, err
 	}
 	return out, nil

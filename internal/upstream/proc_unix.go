@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -23,8 +24,10 @@ func signalGroup(p *os.Process, kill bool) {
 // endGroup ends what is left of the group of a process that has been reaped. Its number cannot be taken as long as the
 // group has members.
 func endGroup(p *os.Process) {
-	for began := time.Now(); time.Since(began) < graceForGroup; time.Sleep(10 * time.Millisecond) {
-		if syscall.Kill(-p.Pid, 0) == syscall.ESRCH {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < graceForGroup; <-tick.C {
+		if errors.Is(syscall.Kill(-p.Pid, 0), syscall.ESRCH) {
 			return
 		}
 	}

@@ -127,7 +127,7 @@ func (s *scanner) member(o *Object, key Span, escaped bool, i, depth int) int {
 	if escaped {
 		m.Name, _ = DecodeString(key.Of(s.raw))
 	}
-	end := -1
+	var end int
 	if inner := s.inner(o, &m, i); inner != nil {
 		inner.empty()
 		end = s.object(i, depth, inner)
