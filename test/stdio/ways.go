@@ -71,7 +71,12 @@ func oldSSE(t testing.TB, rec *testmcp.Recorder, behaviour string, args []string
 func EntryWith(rec *testmcp.Recorder, env map[string]string, behaviour string, args []string, more ...string) string {
 	command, arguments, own := rec.Command(behaviour, args...)
 	maps.Copy(own, env)
-	b, err := json.Marshal(map[string]any{"command": command, "args": append([]string{}, arguments...), "env": own})
+	return Entry(command, arguments, own, more...)
+}
+
+// Entry gives the JSON of a configuration entry for a command; more holds further raw members.
+func Entry(command string, args []string, env map[string]string, more ...string) string {
+	b, err := json.Marshal(map[string]any{"command": command, "args": append([]string{}, args...), "env": env})
 	if err != nil {
 		panic(err)
 	}
