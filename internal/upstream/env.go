@@ -27,6 +27,7 @@ type env struct {
 	limits wire.Limits
 	// maxFrame bounds one message of the upstream, in bytes.
 	maxFrame int
+	own      bool // the connection is used for one client only
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
 }

@@ -77,6 +77,7 @@ type httpConn struct {
 	cancel context.CancelCauseFunc
 	wg     group
 	stream context.CancelFunc // ends the standing GET stream
+	calls  *mux               // under way; used where all are one client's
 }
 
 func newHTTPConn(e *env, cfg *config.Server, rt http.RoundTripper) (*httpConn, error) {
@@ -90,6 +91,7 @@ func newHTTPConn(e *env, cfg *config.Server, rt http.RoundTripper) (*httpConn, e
 		c.proto.Host = host
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.calls = newMux(e, c.replySoon)
 	return c, nil
 }
 
@@ -154,6 +156,9 @@ func mirror(h http.Header, out *Outgoing, version string) {
 }
 
 func (c *httpConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
+	if c.own() {
+		return c.startOwn(out)
+	}
 	return &httpExchange{c: c, out: out}, nil
 }
 
@@ -278,7 +283,11 @@ func (c *httpConn) opened() {
 	c.stream()
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.stream = cancel
-	c.wg.Go(func() { c.standingStream(ctx) })
+	answered := make(chan struct{})
+	c.wg.Go(func() { c.standingStream(ctx, sync.OnceFunc(func() { close(answered) })) })
+	if c.own() {
+		c.listening(answered)
+	}
 }
 
 // Close ends the session at the server and everything that runs for the connection.

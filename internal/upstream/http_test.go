@@ -498,10 +498,10 @@ func TestNewsOfTheStandingStream(t *testing.T) {
 			event(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)+event(`{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage"}`)+
 			event(`{"jsonrpc":"2.0","id":3,"result":{}}`)+event(`no JSON`)+"event: other\ndata: x\n\n"), nil
 	}}, legacyPeer)
-	if !conn.readStream(t.Context(), &place{}) {
+	if !conn.readStream(t.Context(), &place{}, func() {}) {
 		t.Error("a stream that ended is not opened again")
 	}
-	if conn.readStream(t.Context(), &place{}) {
+	if conn.readStream(t.Context(), &place{}, func() {}) {
 		t.Error("a server without a stream is asked again")
 	}
 	got := []string{<-replies, <-replies}

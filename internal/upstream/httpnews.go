@@ -48,12 +48,14 @@ const (
 
 // standingStream holds the GET stream of a legacy session, on which the server tells what belongs to no call. A server
 // that offers none is asked once. One that ends it early costs nothing but the pause before the next try.
-func (c *httpConn) standingStream(ctx context.Context) {
+// answered is called when the server has answered, in whatever way.
+func (c *httpConn) standingStream(ctx context.Context, answered func()) {
+	defer answered()
 	pause := streamPause
 	var at place // where the next stream goes on
 	for ctx.Err() == nil {
 		began := time.Now()
-		if !c.readStream(ctx, &at) {
+		if !c.readStream(ctx, &at, answered) {
 			return
 		}
 		if time.Since(began) > streamMaxPause {
@@ -65,9 +67,10 @@ func (c *httpConn) standingStream(ctx context.Context) {
 }
 
 // readStream reads one GET stream to its end; false where the server offers none.
-func (c *httpConn) readStream(ctx context.Context, at *place) (again bool) {
+func (c *httpConn) readStream(ctx context.Context, at *place, answered func()) (again bool) {
 	session := c.sessionID()
 	resp, err := c.get(ctx, at.id)
+	answered()
 	if err != nil {
 		var astray *redirectError
 		return !errors.As(err, &astray)
@@ -98,17 +101,20 @@ func (c *httpConn) readStream(ctx context.Context, at *place) (again bool) {
 	}
 }
 
-// news handles a frame that belongs to no call. A request that comes this way is nobody's and is refused.
+// news handles a frame that comes beside the streams of the calls. A request that comes this way is nobody's and is
+// refused, unless all calls are one client's.
 func (c *httpConn) news(data []byte) {
 	f, err := c.env.parse(data)
 	if err != nil {
 		c.env.noise("an event on the standing stream", data)
 		return
 	}
-	switch f.Kind {
-	case wire.KindNotification:
+	switch {
+	case c.own() && (f.Kind == wire.KindNotification || f.Kind == wire.KindRequest):
+		c.calls.dispatch(f)
+	case f.Kind == wire.KindNotification:
 		c.env.peer.Notification(f)
-	case wire.KindRequest:
+	case f.Kind == wire.KindRequest:
 		if f.Method == "ping" {
 			c.replySoon(pong(f))
 			return

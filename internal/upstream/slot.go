@@ -81,7 +81,9 @@ func (s *slot) run(ctx context.Context) {
 
 // live makes a connection and returns when it is of no more use, with the reason.
 func (s *slot) live(ctx context.Context) error {
-	c, peer, err := s.u.connect(ctx, s.u.env(s))
+	e := s.u.env(s)
+	e.own = s.unit != "" || s.u.cfg.Sharing == config.SharingCall
+	c, peer, err := s.u.connect(ctx, e)
 	if err != nil {
 		return err
 	}
