@@ -93,6 +93,7 @@ func (a *App) setup() error {
 	a.registry = obs.NewRegistry(a.opt.Version)
 	counters := count.New(a.registry)
 	budget := upstream.NewBudget(cfg.Limits.MaxBufferedBytes)
+	quota := upstream.NewQuota(cfg.Limits.MaxSlots, cfg.Limits.MaxSlotsPerPrincipal)
 	upMetrics := upstream.NewMetrics(a.registry)
 	relay := &proxy.Relay{}
 	var all []*upstream.Upstream
@@ -101,7 +102,7 @@ func (a *App) setup() error {
 			continue
 		}
 		all = append(all, upstream.New(s, upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
-			Limits: cfg.Limits, Observer: relay, Tasks: relay, Memory: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}))
+			Limits: cfg.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}))
 	}
 	a.ups = upstream.NewSet(all, upMetrics, a.registry)
 

@@ -82,7 +82,7 @@ func TestDefaults(t *testing.T) {
 		Naming:  Naming{NamingAlways, "{server}__{tool}", 50, ConflictFail},
 		Startup: StartupLenient, StartupGrace: 10 * time.Second, ShutdownGrace: 25 * time.Second,
 		Auth:     Auth{Mode: AuthNone, Header: "Authorization"},
-		Limits:   Limits{4194304, 33554432, 256, 10000, 10000, 10000, 268435456},
+		Limits:   Limits{4194304, 33554432, 256, 10000, 10000, 1000, 250, 10000, 268435456},
 		Sessions: Sessions{SessionsStateful, nil, 30 * time.Minute, 720 * time.Hour, 30 * time.Second, 1 << 20},
 		Log:      Log{"info", "json", ""}, StateDir: "/home/me/.local/state/mcp-proxy", StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
 	}

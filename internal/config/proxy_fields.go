@@ -18,7 +18,7 @@ func newProxy(getenv func(string) (string, bool)) (Proxy, origin) {
 		Auth: Auth{Mode: AuthNone, Header: "Authorization"},
 		Limits: Limits{
 			MaxBodyBytes: 4 << 20, MaxFrameBytes: 32 << 20, MaxDepth: 256,
-			MaxSessions: 10_000, MaxStreams: 10_000, MaxInFlight: 10_000, MaxBufferedBytes: 256 << 20,
+			MaxSessions: 10_000, MaxStreams: 10_000, MaxSlots: 1000, MaxSlotsPerPrincipal: 250, MaxInFlight: 10_000, MaxBufferedBytes: 256 << 20,
 		},
 		Sessions: Sessions{Mode: SessionsStateful, IdleTimeout: 30 * time.Minute, MaxAge: 30 * 24 * time.Hour, ResumeWindow: 30 * time.Second,
 			ResumeBufferBytes: 1 << 20},
@@ -68,6 +68,8 @@ var limitFields = []field[Limits]{
 	bytesField("max_frame_bytes", "The longest message of a server.", `16777216`, func(l *Limits) *int64 { return &l.MaxFrameBytes }),
 	intField("max_depth", "How deep the JSON of a message may nest; from 8 to 10000.", `64`, 8, 10_000, func(l *Limits) *int { return &l.MaxDepth }),
 	countField("max_sessions", "Client sessions at a time.", `100`, func(l *Limits) *int { return &l.MaxSessions }),
+	countField("max_slots", "Connections with servers that sessions and principals have for themselves, at a time, over all servers.", `50`, func(l *Limits) *int { return &l.MaxSlots }),
+	countField("max_slots_per_principal", "The same for one principal; callers without one count as one.", `5`, func(l *Limits) *int { return &l.MaxSlotsPerPrincipal }),
 	countField("max_streams", "Open event streams at a time.", `100`, func(l *Limits) *int { return &l.MaxStreams }),
 	countField("max_in_flight", "Requests being worked on at a time.", `100`, func(l *Limits) *int { return &l.MaxInFlight }),
 	bytesField("max_buffered_bytes", "Bytes of all messages that wait to be sent.", `67108864`, func(l *Limits) *int64 { return &l.MaxBufferedBytes }),

@@ -255,13 +255,17 @@ type Token struct {
 
 // Limits bound what clients and upstreams may use.
 type Limits struct {
-	MaxBodyBytes     int64
-	MaxFrameBytes    int64
-	MaxDepth         int
-	MaxSessions      int
-	MaxStreams       int
-	MaxInFlight      int
-	MaxBufferedBytes int64
+	MaxBodyBytes  int64
+	MaxFrameBytes int64
+	MaxDepth      int
+	MaxSessions   int
+	MaxStreams    int
+	// MaxSlots and MaxSlotsPerPrincipal bound the connections that sessions and principals have for themselves, over all
+	// upstreams.
+	MaxSlots             int
+	MaxSlotsPerPrincipal int
+	MaxInFlight          int
+	MaxBufferedBytes     int64
 }
 
 // Sessions say what legacy sessions are and bound their life.

@@ -61,7 +61,7 @@ func ProfileView(name string) string { return "profile/" + name }
 
 // unit is what upstreams know the caller by. A session has an end that upstreams are told of, a principal has none.
 func (c *Caller) unit() upstream.Unit {
-	return upstream.Unit{Key: c.Unit, Ends: c.Era == wire.Legacy}
+	return upstream.Unit{Key: c.Unit, Ends: c.Era == wire.Legacy, Principal: c.Principal}
 }
 
 // unit is the caller's, with what is known of the call.

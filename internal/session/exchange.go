@@ -253,14 +253,29 @@ func (x *exchange) json(a *proxy.Answer, status int) {
 	_ = x.out.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 	x.out.w.WriteHeader(status)
 	for _, part := range a.Parts() {
-		if len(part) > 0 {
-			if _, err := x.out.w.Write(part); err != nil {
-				x.m.count.Drop(count.DropClientSlow)
-				break
-			}
+		if !x.writePart(part) {
+			x.m.count.Drop(count.DropClientSlow)
+			break
 		}
 	}
 	x.end()
+}
+
+// pieceBytes is what a client must take within the time of one write.
+const pieceBytes = 1 << 20
+
+// writePart writes a part of an answer, a large one in pieces that each have their time. x.mu is held.
+func (x *exchange) writePart(part []byte) bool {
+	for len(part) > 0 {
+		n := min(len(part), pieceBytes)
+		if _, err := x.out.w.Write(part[:n]); err != nil {
+			return false
+		}
+		if part = part[n:]; len(part) > 0 {
+			_ = x.out.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+		}
+	}
+	return true
 }
 
 // finishSilently ends the response of a request that the client has cancelled: nothing more is said to it. Where the

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -30,16 +31,22 @@ type env struct {
 	own      bool // the connection is used for one client only
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
+	// mask hides known secrets that the upstream itself writes; nil for none.
+	mask *strings.Replacer
 }
 
 // noise logs the first foreign line of an upstream; all are counted.
 func (e *env) noise(what string, line []byte) {
 	e.noisy.Do(func() {
-		if len(line) > 200 {
-			line = line[:200]
+		text := string(line)
+		if e.mask != nil {
+			text = e.mask.Replace(text)
+		}
+		if len(text) > 200 {
+			text = text[:200]
 		}
 		e.log.Warn("the upstream writes what is no message; it is ignored, further ones without a word",
-			zap.String("what", what), zap.String("text", strconv.QuoteToASCII(string(line))))
+			zap.String("what", what), zap.String("text", strconv.QuoteToASCII(text)))
 	})
 }
 

@@ -71,25 +71,52 @@ func (h *handshaker) probe(ctx context.Context) (*Peer, error) {
 		return h.initialize(ctx)
 	case <-timer.C:
 	}
-	p, err := h.initialize(ctx)
-	if err == nil {
-		cancel()
-		<-discovered
-		// An answer to the probe may have come last; the handshake holds.
-		h.conn.negotiated(p)
-		return p, nil
+	return h.both(ctx, cancel, discovered)
+}
+
+// both waits for the answers to the probe and to initialize, now that both have been asked. A handshake that succeeds
+// holds; a server that answers only the probe, and is silent on initialize for as long again, is a modern one.
+func (h *handshaker) both(ctx context.Context, cancel context.CancelFunc, discovered chan handshake) (*Peer, error) {
+	shaken := make(chan handshake, 1)
+	go func() {
+		p, err := h.initialize(ctx)
+		shaken <- handshake{p, err}
+	}()
+	var probe *handshake
+	var silent <-chan time.Time
+	for {
+		select {
+		case d := <-discovered:
+			probe = &d
+			if d.err == nil {
+				silent = time.After(probeTimeout)
+			}
+		case <-silent:
+			cancel()
+			<-shaken
+			h.conn.negotiated(probe.peer)
+			return probe.peer, nil
+		case s := <-shaken:
+			var refused *refusedError
+			if errors.As(s.err, &refused) && probe == nil {
+				d := <-discovered // it may just be slow to start
+				probe = &d
+			}
+			cancel()
+			if probe == nil {
+				<-discovered
+			}
+			if refused != nil && probe.err == nil {
+				h.conn.negotiated(probe.peer)
+				return probe.peer, nil
+			}
+			if s.err == nil {
+				// An answer to the probe may have come last; the handshake holds.
+				h.conn.negotiated(s.peer)
+			}
+			return s.peer, s.err
+		}
 	}
-	var refused *refusedError
-	if !errors.As(err, &refused) {
-		cancel()
-		<-discovered
-		return nil, err
-	}
-	d := <-discovered
-	if d.err == nil {
-		return d.peer, nil
-	}
-	return nil, err
 }
 
 // refusedError is an error answer to initialize.

@@ -29,6 +29,8 @@ type Unit struct {
 	Key string
 	// Ends says that the unit has an end of its own, which EndUnit is told; until then its connection is kept.
 	Ends bool
+	// Principal is who the connection is counted for.
+	Principal string
 	// Beside lets the call run beside others on an upstream that otherwise takes one at a time.
 	Beside bool
 }
@@ -88,7 +90,7 @@ func (u *Upstream) acquireFor(ctx context.Context, unit Unit) (*Lease, error) {
 	var own *slot // the unit's; a second one is not begun by the same call
 	if key != "" {
 		var err error
-		if own, err = u.keyedSlot(key, unit.Ends); err != nil {
+		if own, err = u.keyedSlot(key, unit); err != nil {
 			return nil, err
 		}
 	}
@@ -194,7 +196,7 @@ func (u *Upstream) closedOrBroken() error {
 }
 
 // keyedSlot finds or makes the slot of a unit.
-func (u *Upstream) keyedSlot(key string, ends bool) (*slot, error) {
+func (u *Upstream) keyedSlot(key string, unit Unit) (*slot, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if err := u.closedOrBroken(); err != nil {
@@ -211,12 +213,16 @@ func (u *Upstream) keyedSlot(key string, ends bool) (*slot, error) {
 	if u.cfg.Instances > 1 {
 		limit = u.cfg.Instances
 	}
-	if len(u.keyed) >= limit {
+	err := errUpstreamsTaken
+	if len(u.keyed) < limit {
+		err = u.opts.Quota.take(unit.Principal)
+	}
+	if err != nil {
 		u.opts.Count.Limit(count.LimitSlots)
-		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: fmt.Errorf("all %d connections of this upstream are taken by other sessions (instances)", limit)}
+		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: err}
 	}
 	s := newSlot(u, key, len(u.keyed)+1)
-	s.ends = ends
+	s.ends, s.principal = unit.Ends, unit.Principal
 	ctx, cancel := context.WithCancel(u.ctx)
 	s.stop = cancel
 	u.keyed[key] = s

@@ -32,19 +32,20 @@ type slot struct {
 	unit  string // whose slot it is; empty for everybody's
 	index int
 
-	state    State
-	conn     conn
-	peer     *Peer
-	inflight int
-	failures int // in a row, without sustained uptime between
-	failure  error
-	retry    time.Time
-	upSince  time.Time
-	started  bool // of a shared slot: it has been begun to be connected
-	ended    bool
-	stop     context.CancelFunc // of a slot with a unit
-	ends     bool               // the unit has an end of its own
-	lastUse  time.Time
+	state     State
+	conn      conn
+	peer      *Peer
+	inflight  int
+	failures  int // in a row, without sustained uptime between
+	failure   error
+	retry     time.Time
+	upSince   time.Time
+	started   bool // of a shared slot: it has been begun to be connected
+	ended     bool
+	stop      context.CancelFunc // of a slot with a unit
+	principal string             // that a slot with a unit is counted for
+	ends      bool               // the unit has an end of its own
+	lastUse   time.Time
 	// generation names the process that is connected, whose memory ends with it; zero over HTTP.
 	generation uint64
 }
@@ -168,6 +169,7 @@ func (s *slot) end() {
 		s.ended = true
 		if s.unit != "" {
 			delete(s.u.keyed, s.unit)
+			s.u.opts.Quota.give(s.principal)
 		}
 	})
 }

@@ -34,15 +34,20 @@ type tailLog struct {
 	lines []string
 }
 
-func newTailLog(log *zap.Logger, c *count.Counters, secrets []string) *tailLog {
+// masking replaces secrets wherever they stand, and gives the length of the longest.
+func masking(secrets []string) (mask *strings.Replacer, longest int) {
 	var pairs []string
-	longest := 0
 	// Longer ones first: one may begin with another.
 	for _, s := range slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) }) {
 		pairs = append(pairs, s, "<secret>")
 		longest = max(longest, len(s))
 	}
-	return &tailLog{log: log, count: c, mask: strings.NewReplacer(pairs...), longest: longest, limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
+	return strings.NewReplacer(pairs...), longest
+}
+
+func newTailLog(log *zap.Logger, c *count.Counters, secrets []string) *tailLog {
+	mask, longest := masking(secrets)
+	return &tailLog{log: log, count: c, mask: mask, longest: longest, limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
 }
 
 // drain reads until the end.

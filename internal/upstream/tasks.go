@@ -88,7 +88,7 @@ func (u *Upstream) acquireUnit(ctx context.Context, unit Unit, at Place) (*Lease
 			return nil, ErrPlaceGone
 		}
 	}
-	own, err := u.keyedSlot(key, unit.Ends)
+	own, err := u.keyedSlot(key, unit)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ type Options struct {
 	Metrics  *Metrics
 	Budget   *Budget
 	Limits   config.Limits
+	Quota    *Quota
 	Observer Observer
 	Tasks    TaskObserver // nil where nobody wants to hear of tasks
 	Memory   Memory
@@ -185,6 +186,7 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(p connPeer) *env {
-	return &env{id: u.ID, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy, moved: &u.moved,
+	mask, _ := masking(u.secrets)
+	return &env{id: u.ID, mask: mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }
