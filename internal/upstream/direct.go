@@ -27,6 +27,8 @@ type directTransport struct {
 const (
 	maxIdlePerHost = 256
 	idleTimeout    = 90 * time.Second
+	// freshFor is for how long a connection that has just been used is not looked at again.
+	freshFor = 100 * time.Millisecond
 	// maxHead bounds the head of an answer.
 	maxHead = 1 << 20
 )
@@ -89,7 +91,7 @@ func (t *directTransport) conn(req *http.Request) (c *directConn, used bool, err
 		if c == nil {
 			break
 		}
-		if alive(c.Conn) {
+		if time.Since(c.since) < freshFor || alive(c.Conn) {
 			c.sent = 0
 			return c, true, nil
 		}

@@ -127,7 +127,7 @@ func TestAConnectionThatDiedIdleIsNotUsed(t *testing.T) {
 		tr.mu.Lock()
 		defer tr.mu.Unlock()
 		for _, list := range tr.idle {
-			return len(list) == 1 && !alive(list[0].Conn)
+			return len(list) == 1 && !alive(list[0].Conn) && time.Since(list[0].since) > freshFor
 		}
 		return false
 	})
