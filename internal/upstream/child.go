@@ -44,13 +44,13 @@ type child struct {
 }
 
 // startChild starts the command of an upstream in a process group of its own.
-func startChild(e *env, cfg *config.Server, secrets []string) (*child, error) {
+func startChild(e *env, cfg *config.Server) (*child, error) {
 	cmd, err := command(cfg)
 	if err != nil {
 		return nil, err
 	}
 	c := &child{env: e, cmd: cmd, exited: make(chan struct{}), gone: make(chan struct{}), stopping: make(chan struct{})}
-	c.stderr = newTailLog(e.log, e.count, secrets)
+	c.stderr = newTailLog(e.log, e.count, e.mask)
 	var ends [3]*os.File // stdin to write, stdout and stderr to read
 	if ends, err = openPipes(cmd); err != nil {
 		return nil, err

@@ -90,33 +90,3 @@ func runnable(path string) error {
 	}
 	return nil
 }
-
-// secretValues are what must not stand in a log even if the upstream itself prints it.
-func secretValues(cfg *config.Server) []string {
-	var out []string
-	add := func(v string) {
-		if len(v) >= 6 {
-			out = append(out, v)
-		}
-	}
-	add(cfg.AuthToken.Reveal())
-	for _, v := range cfg.Headers {
-		add(v.Reveal())
-	}
-	for name, v := range cfg.Env {
-		if looksSecret(name) {
-			add(v)
-		}
-	}
-	return out
-}
-
-func looksSecret(name string) bool {
-	name = strings.ToUpper(name)
-	for _, w := range []string{"TOKEN", "SECRET", "KEY", "PASS", "PWD", "CREDENTIAL", "AUTH"} {
-		if strings.Contains(name, w) {
-			return true
-		}
-	}
-	return false
-}

@@ -73,7 +73,7 @@ func TestWhatIsSecretOfAServer(t *testing.T) {
 func drained(t *testing.T, r *rig, text string, secrets ...string) (logged, kept []string) {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
-	l := newTailLog(zap.New(core), r.count, secrets)
+	l := newTailLog(zap.New(core), r.count, newMasker(secrets))
 	l.drain(strings.NewReader(text))
 	l.settle()
 	for _, e := range logs.All() {

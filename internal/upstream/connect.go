@@ -136,7 +136,7 @@ func (u *Upstream) isPipe() bool {
 func (u *Upstream) dial(ctx context.Context, e *env) (conn, error) {
 	switch u.cfg.Transport {
 	case config.TransportStdio:
-		c, err := startChild(e, u.cfg, u.secrets)
+		c, err := startChild(e, u.cfg)
 		if err != nil {
 			return nil, atStage("start", err)
 		}

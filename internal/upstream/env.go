@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"strconv"
-	"strings"
 	"sync"
 
 	"go.uber.org/zap"
@@ -31,20 +30,13 @@ type env struct {
 	own      bool // the connection is used for one client only
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
-	// mask hides known secrets that the upstream itself writes; nil for none.
-	mask *strings.Replacer
+	mask     *masker
 }
 
 // noise logs the first foreign line of an upstream; all are counted.
 func (e *env) noise(what string, line []byte) {
 	e.noisy.Do(func() {
-		text := string(line)
-		if e.mask != nil {
-			text = e.mask.Replace(text)
-		}
-		if len(text) > 200 {
-			text = text[:200]
-		}
+		text := e.mask.clip(string(line), 200)
 		e.log.Warn("the upstream writes what is no message; it is ignored, further ones without a word",
 			zap.String("what", what), zap.String("text", strconv.QuoteToASCII(text)))
 	})

@@ -220,7 +220,7 @@ func (c *httpConn) lostOnTheWay(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err = withoutURL(err)
+	err = c.env.mask.error(withoutURL(err))
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" || isTLS(err) {
 		down := &Error{Upstream: c.env.id, Reason: ReasonUnavailable, Err: errors.Join(ErrNeverSent, err)}

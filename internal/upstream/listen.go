@@ -162,7 +162,7 @@ func (s *slot) hear(ctx context.Context, c conn, peer *Peer, filter string, sub 
 			return
 		case wire.KindError:
 			answered, sub.refuse = true, true
-			s.u.log.Info("the server refuses to announce changes", zap.ByteString("error", f.Error.Of(f.Raw)))
+			s.u.log.Info("the server refuses to announce changes", zap.String("error", s.u.Mask(string(f.Error.Of(f.Raw)))))
 			return
 		}
 	}

@@ -124,6 +124,9 @@ func (s *slot) live(ctx context.Context) error {
 func (s *slot) failed(err error) time.Duration {
 	r := s.u.cfg.Restart
 	now := time.Now()
+	failure := failureOf(err, now)
+	failure.Message = s.u.mask.text(failure.Message)
+	err = s.u.mask.error(err)
 	var delay time.Duration
 	s.set(func() {
 		if !s.upSince.IsZero() && now.Sub(s.upSince) >= r.HealthyAfter {
@@ -134,7 +137,7 @@ func (s *slot) failed(err error) time.Duration {
 		}
 		s.upSince = time.Time{}
 		s.state, s.failure, s.retry = StateFailed, err, now.Add(delay)
-		s.u.failure = failureOf(err, now)
+		s.u.failure = failure
 	})
 	s.u.log.Warn("upstream down", zap.String("error", err.Error()), zap.Duration("retry_in", delay))
 	return delay

@@ -3,7 +3,6 @@ package upstream
 import (
 	"bufio"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,8 +24,7 @@ const (
 type tailLog struct {
 	log     *zap.Logger
 	count   *count.Counters
-	mask    *strings.Replacer
-	longest int // secret, in bytes
+	mask    *masker
 	limiter *rate.Limiter
 	done    chan struct{}
 
@@ -34,20 +32,8 @@ type tailLog struct {
 	lines []string
 }
 
-// masking replaces secrets wherever they stand, and gives the length of the longest.
-func masking(secrets []string) (mask *strings.Replacer, longest int) {
-	var pairs []string
-	// Longer ones first: one may begin with another.
-	for _, s := range slices.SortedFunc(slices.Values(secrets), func(a, b string) int { return len(b) - len(a) }) {
-		pairs = append(pairs, s, "<secret>")
-		longest = max(longest, len(s))
-	}
-	return strings.NewReplacer(pairs...), longest
-}
-
-func newTailLog(log *zap.Logger, c *count.Counters, secrets []string) *tailLog {
-	mask, longest := masking(secrets)
-	return &tailLog{log: log, count: c, mask: mask, longest: longest, limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
+func newTailLog(log *zap.Logger, c *count.Counters, mask *masker) *tailLog {
+	return &tailLog{log: log, count: c, mask: mask, limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
 }
 
 // drain reads until the end.
@@ -55,7 +41,7 @@ func (t *tailLog) drain(r io.Reader) {
 	defer close(t.done)
 	br := bufio.NewReaderSize(r, 32<<10)
 	var part []byte
-	most := stderrLine + t.longest
+	most := stderrLine + t.mask.reach()
 	for {
 		b, err := br.ReadByte()
 		if err != nil {
@@ -75,18 +61,13 @@ func (t *tailLog) drain(r io.Reader) {
 }
 
 func (t *tailLog) add(text []byte) {
-	s := strings.TrimSpace(string(text))
+	s := strings.TrimSpace(t.mask.clip(string(text), stderrLine))
 	if s == "" {
 		return
 	}
 	if !utf8.ValidString(s) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
-	s = t.mask.Replace(s)
-	if len(text) == stderrLine+t.longest {
-		s = s[:max(0, len(s)-t.longest)] // the line was cut, perhaps within a secret, which the mask does not know then
-	}
-	s = s[:min(len(s), stderrLine)]
 	t.mu.Lock()
 	if len(t.lines) == stderrKept {
 		t.lines = append(t.lines[:0], t.lines[1:]...)

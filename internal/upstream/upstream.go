@@ -56,7 +56,7 @@ type Upstream struct {
 	rt      *transport
 	serve   InProcess
 	version string
-	secrets []string
+	mask    *masker
 	noisy   sync.Once
 	moved   sync.Once
 
@@ -89,7 +89,7 @@ type Upstream struct {
 func New(cfg *config.Server, opts Options) *Upstream {
 	u := &Upstream{
 		ID: cfg.ID, cfg: cfg, opts: opts, log: opts.Log.With(zap.String("upstream", cfg.ID)), serve: opts.Serve,
-		version: opts.Version, secrets: secretValues(cfg), probing: make(chan struct{}, 1), keyed: map[string]*slot{},
+		version: opts.Version, mask: newMasker(secretValues(cfg)), probing: make(chan struct{}, 1), keyed: map[string]*slot{},
 		changed: make(chan struct{}), rewatch: make(chan struct{}), first: make(chan struct{}),
 	}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
@@ -186,7 +186,6 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(p connPeer) *env {
-	mask, _ := masking(u.secrets)
-	return &env{id: u.ID, mask: mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy, moved: &u.moved,
+	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }

@@ -1,0 +1,60 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+)
+
+func TestEverySecretOfAServerIsKnown(t *testing.T) {
+	cfg := &config.Server{
+		URL:     "https://user:url-password@example.com/mcp?key=query-value&x=a%20b%20c%20d",
+		Headers: map[string]config.Secret{"Authorization": "Bearer bearer-value", "Proxy-Authorization": "Basic dXNlcjpiYXNpYy1wYXNzd29yZA=="},
+		Env:     map[string]string{"PRIVATE_KEY": "line-one\nline-two\n"},
+	}
+	got := secretValues(cfg)
+	for _, want := range []string{"url-password", "query-value", "a b c d", "a+b+c+d", "bearer-value", "Bearer bearer-value", "basic-password",
+		"dXNlcjpiYXNpYy1wYXNzd29yZA==", "line-one", "line-two", "line-one\nline-two\n"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("%q is not among %q", want, got)
+		}
+	}
+}
+
+func TestMaskedTexts(t *testing.T) {
+	m := newMasker([]string{"secret", "secret-and-longer"})
+	if got := m.text("a secret-and-longer, a secret"); got != "a <secret>, a <secret>" {
+		t.Errorf("text gives %q", got)
+	}
+	for text, want := range map[string]string{
+		"short secret": "short <secret>",
+		strings.Repeat("x", 15) + "secret-and-longer": strings.Repeat("x", 15) + "<secr",
+		strings.Repeat("x", 30) + "secret-and-longer": strings.Repeat("x", 20),
+	} {
+		if got := m.clip(text, 20); got != want {
+			t.Errorf("the first 20 bytes of %q are %q, want %q", text, got, want)
+		}
+	}
+	var none *masker
+	if got := none.clip("abc", 2); got != "ab" {
+		t.Errorf("without secrets the clip is %q", got)
+	}
+}
+
+func TestMaskedErrorsAreWhatTheyWere(t *testing.T) {
+	m := newMasker([]string{"secret"})
+	err := m.error(errors.Join(io.EOF, errors.New("with a secret")))
+	if !errors.Is(err, io.EOF) || strings.Contains(err.Error(), "a secret") || !strings.Contains(err.Error(), "<secret>") {
+		t.Errorf("the error is %v", err)
+	}
+	if err := m.error(io.EOF); err != io.EOF {
+		t.Errorf("an error without secrets becomes %v", err)
+	}
+	if err := m.error(nil); err != nil {
+		t.Errorf("no error becomes %v", err)
+	}
+}
