@@ -36,6 +36,7 @@ type heardTask struct {
 	exposed  string
 	progress progressKey // of the call that made it
 	watched  bool        // the server has to be asked to tell
+	over     bool        // it has ended; the news of that may still come
 }
 
 // TaskNews is a notification about a task. A later one of the same key says all that matters.
@@ -89,7 +90,7 @@ func (s *Subscriptions) WatchTask(c *Caller, id string) bool {
 func (s *Subscriptions) note(key taskKeyOf, h heardTask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.tasks) >= maxSubscriptions && s.tasks[key] == (heardTask{}) {
+	if _, had := s.tasks[key]; s.closed || !had && len(s.tasks) >= maxSubscriptions && !s.makeRoom() {
 		return false
 	}
 	if s.tasks == nil {
@@ -101,6 +102,18 @@ func (s *Subscriptions) note(key taskKeyOf, h heardTask) bool {
 	s.tasks[key] = h
 	s.p.board.add(key, s, h)
 	return true
+}
+
+// makeRoom takes the tasks that have ended off the board; false where there are none. s.mu is held.
+func (s *Subscriptions) makeRoom() bool {
+	before := len(s.tasks)
+	for key, h := range s.tasks {
+		if h.over {
+			delete(s.tasks, key)
+			s.p.board.remove(key, s, h)
+		}
+	}
+	return len(s.tasks) < before
 }
 
 // dropTasks takes the client off the board.
@@ -147,7 +160,27 @@ func (b *taskBoard) remove(key taskKeyOf, s *Subscriptions, h heardTask) {
 	b.watch(key.up)
 }
 
-// forget takes a task that has ended off the board.
+// ended notes that a task has ended. What its server still tells of that is told; what is asked for ends here.
+func (b *taskBoard) ended(key taskKeyOf) {
+	b.mu.Lock()
+	told := maps.Clone(b.tasks[key])
+	for s, h := range told {
+		delete(b.progress, h.progress)
+		h.over = true
+		b.tasks[key][s] = h
+	}
+	b.mu.Unlock()
+	for s := range told {
+		s.mu.Lock()
+		if h, ok := s.tasks[key]; ok {
+			h.over = true
+			s.tasks[key] = h
+		}
+		s.mu.Unlock()
+	}
+}
+
+// forget takes a task that has ended, and whose end was told, off the board.
 func (b *taskBoard) forget(key taskKeyOf) {
 	b.mu.Lock()
 	told := b.tasks[key]

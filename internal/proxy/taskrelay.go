@@ -93,7 +93,7 @@ func (r *taskRelay) result(p *wire.Patch, f *wire.Frame) error {
 	switch {
 	case c.method == methodTaskResult:
 		c.exposeContent(p, f, f.Body.Get(f.Raw, "content"))
-		c.p.board.forget(c.taskKey(c.tasks.about.id))
+		c.p.board.ended(c.taskKey(c.tasks.about.id))
 		return nil
 	case c.tasks.about == nil && !c.isTaskNow(f):
 		return nil
@@ -123,7 +123,7 @@ func (c *call) noteTask(id, exposed, status string) {
 	key := c.taskKey(id)
 	switch {
 	case terminal(status):
-		c.p.board.forget(key)
+		c.p.board.ended(key)
 	case c.req.Subscriptions != nil && c.tasks.about == nil:
 		c.req.Subscriptions.hearTask(key, exposed, progressKey{c.item.Upstream, c.upID}, c.token)
 	case c.req.Subscriptions != nil:

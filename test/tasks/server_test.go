@@ -42,7 +42,7 @@ var _ = testmcp.Register("tasks", func(args []string) *testmcp.Server {
 	if slices.Contains(args, "modern") {
 		out.Era, out.Capabilities = testmcp.Modern, modernCaps
 	}
-	for _, name := range []string{"slow", "forever", "needs", "breaks", "fails", "wished"} {
+	for _, name := range []string{"slow", "forever", "needs", "breaks", "fails", "told", "wished"} {
 		def := `{"name":"` + name + `","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"}}`
 		if name == "wished" {
 			def = strings.Replace(def, "required", "optional", 1)
@@ -114,6 +114,9 @@ func (s *server) get(c *testmcp.Call) {
 	if t.looks == 1 && t.token != "" {
 		c.Elsewhere(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + t.token + `,"progress":1}}`)
 	}
+	if t.looks == 1 && t.tool == "told" {
+		s.tell(c, id, t)
+	}
 	more := ""
 	switch {
 	case !c.Modern():
@@ -125,6 +128,16 @@ func (s *server) get(c *testmcp.Call) {
 		more = `,"inputRequests":{"who":{"method":"elicitation/create","params":` + question + `}}`
 	}
 	c.Result(`{` + s.members(c, id, t) + more + `}`)
+}
+
+// tell ends a task and says so, outside any request.
+func (s *server) tell(c *testmcp.Call, id string, t *task) {
+	t.status = "completed"
+	if c.Modern() {
+		c.Instance().Notify("notifications/tasks", `{`+s.members(c, id, t)+`,"result":`+finalResult(t)+`}`)
+		return
+	}
+	c.Elsewhere(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{` + s.members(c, id, t) + `}}`)
 }
 
 const (
