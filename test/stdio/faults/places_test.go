@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -52,7 +54,9 @@ func answering(t *testing.T, h http.HandlerFunc) string {
 // faults are all of them, by a name that can stand in a configuration.
 func faults(t *testing.T) map[string]fault {
 	t.Helper()
-	tls := httptest.NewTLSServer(http.NotFoundHandler())
+	tls := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tls.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tls.StartTLS()
 	t.Cleanup(tls.Close)
 	rec := testmcp.NewRecorder(t)
 	return map[string]fault{
