@@ -46,7 +46,8 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// The first signal ends in order. With the second one the system's own handling is back: the process ends at once.
+	// The first signal ends in order. With the second one the process ends at once: by endAtOnce where it has others to
+	// end, and else by the system's own handling, which is back then.
 	context.AfterFunc(ctx, stop)
 	name := "serve"
 	if len(args) > 0 && (args[0] == "" || args[0][0] != '-') {

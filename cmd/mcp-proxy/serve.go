@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 
 	"go.uber.org/zap"
 
@@ -58,28 +60,29 @@ func (f *serveFlags) run(ctx context.Context) error {
 		opts.Text, opts.Source = demo.Text, "demo"
 		o.InProcess = demo.InProcess
 	}
-	loaded := config.Load(opts)
+	load := func() *config.Loaded { return f.load(opts, demo) }
+	loaded := load()
 	if err := fatal(loaded); err != nil {
 		return err
 	}
-	if demo != nil {
-		demo.Complete(loaded.Config)
-	}
 	cfg := loaded.Config
-	override(&cfg.Proxy.Log.Level, f.level)
-	override(&cfg.Proxy.Log.Format, f.format)
-	log, closer, err := obs.NewLogger(cfg.Proxy.Log)
+	log, control, err := obs.NewLogger(cfg.Proxy.Log)
 	if err != nil {
 		return err
 	}
-	defer closer.Close()
+	defer control.Close()
 	defer func() { _ = log.Sync() }()
-	report(log, loaded)
+	app.Report(log, loaded)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	o.Source, o.SetLevel = &app.Source{Load: load, Path: loaded.Path, Sum: loaded.Sum, Hangup: hangup}, control.SetLevel
 	o.Config, o.Log = cfg, log
 	a, err := app.New(o)
 	if err != nil {
 		return err
 	}
+	defer endAtOnce(a.Kill)()
 	if demo != nil {
 		fmt.Fprintf(os.Stdout, demoText, a.URL())
 	}
@@ -88,6 +91,17 @@ func (f *serveFlags) run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// load reads the configuration; flags come before what it says.
+func (f *serveFlags) load(opts config.Options, demo *app.Demo) *config.Loaded {
+	loaded := config.Load(opts)
+	if demo != nil && len(loaded.Config.Servers) > 0 {
+		demo.Complete(loaded.Config)
+	}
+	override(&loaded.Config.Proxy.Log.Level, f.level)
+	override(&loaded.Config.Proxy.Log.Format, f.format)
+	return loaded
 }
 
 const demoText = `The demo serves at %[1]s
@@ -118,17 +132,4 @@ func fatal(l *config.Loaded) error {
 		lines = append(lines, "  "+p.String())
 	}
 	return errors.New(strings.Join(lines, "\n"))
-}
-
-// report logs what is not fatal: mistakes of single servers, advice, and keys that were read in another way.
-func report(log *zap.Logger, l *config.Loaded) {
-	for _, p := range l.Errors() {
-		log.Error("a server is not used", zap.String("upstream", p.Server), zap.String("problem", p.String()))
-	}
-	for _, p := range l.Warnings() {
-		log.Warn("advice on the configuration", zap.String("problem", p.String()))
-	}
-	for _, n := range l.Notes {
-		log.Info("a key of the configuration", zap.String("note", n.String()))
-	}
 }

@@ -83,11 +83,12 @@ func (f *stdioFlags) serve(ctx context.Context, out *os.File) error {
 		return err
 	}
 	defer done()
-	report(log, loaded)
+	app.Report(log, loaded)
 	a, err := app.New(app.Options{Config: cfg, Log: log, Version: versionText(), Stdio: true})
 	if err != nil {
 		return err
 	}
+	defer endAtOnce(a.Kill)()
 	return a.ServeStdio(ctx, os.Stdin, out, f.part)
 }
 

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,6 +38,10 @@ type Options struct {
 	Offline bool
 	// Stdio makes an App without listeners that serves one conversation, with ServeStdio.
 	Stdio bool
+	// Source is where the configuration can be loaded from anew; nil where it stays as it is.
+	Source *Source
+	// SetLevel changes what is logged; nil where that stays as it is.
+	SetLevel func(level string) error
 }
 
 // listens says whether there are listeners.
@@ -52,14 +58,20 @@ func (o *Options) listGrace() time.Duration {
 // App is one whole proxy.
 type App struct {
 	opt      Options
-	cfg      *config.Config
+	cfg      atomic.Pointer[config.Config]
 	log      *zap.Logger
 	began    time.Time
 	ups      *upstream.Set
 	proxy    *proxy.Proxy
 	sessions *session.Manager
-	door     *httpd.Door
+	reload   *reloader
 	registry *prometheus.Registry
+	makeUp   func(*config.Config, *config.Server) *upstream.Upstream
+	makeDoor func(*config.Config) (*httpd.Door, error)
+
+	main, admin swapped     // the handlers of the listeners
+	leaving     atomic.Bool // set when the end has begun
+	wasReady    atomic.Bool
 
 	listeners []net.Listener
 	servers   []*http.Server
@@ -72,7 +84,8 @@ type App struct {
 
 // New makes every part and binds the listeners. Nothing runs yet; what was made is given back where New fails.
 func New(o Options) (_ *App, err error) {
-	a := &App{opt: o, cfg: o.Config, log: o.Log, began: time.Now(), serving: make(chan error, 2)}
+	a := &App{opt: o, log: o.Log, began: time.Now(), serving: make(chan error, 2)}
+	a.cfg.Store(o.Config)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.cleanups.run(context.Background(), o.Log))
@@ -81,9 +94,12 @@ func New(o Options) (_ *App, err error) {
 	return a, a.setup()
 }
 
+// config is the configuration in force.
+func (a *App) config() *config.Config { return a.cfg.Load() }
+
 // setup is one straight line on purpose: the order in which the parts are made can be read off it.
 func (a *App) setup() error {
-	cfg := a.cfg.Proxy
+	cfg := a.config().Proxy
 	store, err := a.openState()
 	if err != nil {
 		return err
@@ -96,19 +112,16 @@ func (a *App) setup() error {
 	quota := upstream.NewQuota(cfg.Limits.MaxSlots, cfg.Limits.MaxSlotsPerPrincipal)
 	upMetrics := upstream.NewMetrics(a.registry)
 	relay := &proxy.Relay{}
-	var all []*upstream.Upstream
-	for _, s := range a.cfg.Servers {
-		if s.Disabled {
-			continue
-		}
-		all = append(all, upstream.New(s, upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
-			Limits: cfg.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}))
+	a.makeUp = func(c *config.Config, s *config.Server) *upstream.Upstream {
+		return upstream.New(s, upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
+			Limits: c.Proxy.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version})
 	}
-	a.ups = upstream.NewSet(all, upMetrics, a.registry)
+	a.ups = upstream.NewSet(a.upstreams(a.config()), upMetrics, a.registry)
 
 	keys := a.sessionKeys(store)
-	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Naming: cfg.Naming, Profiles: cfg.Profiles, Server: a.serverInfo(),
+	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Naming: cfg.Naming, Profiles: cfg.Profiles, Server: a.serverInfo(cfg),
 		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace(), Keys: keys}, relay)
+	a.ups.OnGone(a.proxy.Forget)
 
 	a.sessions, err = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,
 		KeepAlive: cfg.KeepAlive, Log: a.log.Named("session"), Count: counters, Registry: a.registry, Ended: a.ups.EndUnit,
@@ -117,10 +130,7 @@ func (a *App) setup() error {
 		return err
 	}
 
-	reloaded := prometheus.NewGauge(prometheus.GaugeOpts{Name: "mcp_proxy_config_last_reload_successful",
-		Help: "Whether the configuration was good when it was last read."})
-	reloaded.Set(1)
-	a.registry.MustRegister(reloaded)
+	a.reload = newReloader(a, newMetrics(a.registry))
 	if !a.opt.listens() {
 		return nil
 	}
@@ -132,7 +142,7 @@ const listGrace = 2 * time.Second
 // openState opens the state directory. The default one may belong to another instance; then this one keeps its state in
 // memory. One that the configuration names must be free, but for a single conversation: clients start several of those.
 func (a *App) openState() (*state.Store, error) {
-	dir := a.cfg.Proxy.StateDir
+	dir := a.config().Proxy.StateDir
 	if a.opt.Offline {
 		dir = ""
 	}
@@ -143,7 +153,7 @@ func (a *App) openState() (*state.Store, error) {
 		}
 		return store, nil
 	}
-	if a.cfg.Proxy.StateDirGiven && !a.opt.Stdio {
+	if a.config().Proxy.StateDirGiven && !a.opt.Stdio {
 		return nil, fmt.Errorf("proxy.state_dir: %w", err)
 	}
 	a.log.Warn("the state directory cannot be used; what is learnt is forgotten at the end", zap.Error(err))
@@ -152,7 +162,7 @@ func (a *App) openState() (*state.Store, error) {
 
 // sessionKeys gives the keys that session ids are sealed with: those of the configuration, or the one that is kept.
 func (a *App) sessionKeys(store *state.Store) (keys [][]byte) {
-	for _, k := range a.cfg.Proxy.Sessions.Keys {
+	for _, k := range a.config().Proxy.Sessions.Keys {
 		keys = append(keys, []byte(k.Reveal()))
 	}
 	if len(keys) > 0 {
@@ -165,8 +175,8 @@ func (a *App) sessionKeys(store *state.Store) (keys [][]byte) {
 	return [][]byte{key}
 }
 
-func (a *App) serverInfo() config.ServerInfo {
-	info := a.cfg.Proxy.Server
+func (a *App) serverInfo(p config.Proxy) config.ServerInfo {
+	info := p.Server
 	if info.Name == "" {
 		info.Name = "mcp-proxy"
 	}
@@ -176,15 +186,44 @@ func (a *App) serverInfo() config.ServerInfo {
 	return info
 }
 
+// upstreams gives those that the configuration wants. One whose definition has not changed is the one that runs.
+func (a *App) upstreams(c *config.Config) (all []*upstream.Upstream) {
+	for _, s := range c.Servers {
+		if s.Disabled {
+			continue
+		}
+		u := a.running(s)
+		if u == nil {
+			u = a.makeUp(c, s)
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+// running gives the upstream that runs with exactly this definition; nil where there is none.
+func (a *App) running(s *config.Server) *upstream.Upstream {
+	if a.ups == nil {
+		return nil
+	}
+	if u := a.ups.Get(s.ID); u != nil && reflect.DeepEqual(u.Config(), s) {
+		return u
+	}
+	return nil
+}
+
 // openDoor binds the listeners and makes the handlers.
 func (a *App) openDoor(counters *count.Counters) error {
-	cfg := a.cfg.Proxy
+	cfg := a.config().Proxy
 	main, err := a.listen(cfg.Listen)
 	if err != nil {
 		return err
 	}
-	opts := httpd.Options{Proxy: cfg, Log: a.log.Named("http"), Registry: a.registry, Auth: auth.New(cfg.Auth), MCP: mcpDoor{a},
-		Status: a.Status, Draining: a.sessions.Draining, Limit: counters.Limit, Version: a.opt.Version, Listen: main.Addr().String()}
+	opts := httpd.Options{Log: a.log.Named("http"), Registry: a.registry, MCP: mcpDoor{a}, Status: a.Status, Draining: a.draining,
+		Limit: counters.Limit, Version: a.opt.Version, Listen: main.Addr().String()}
+	if a.opt.Source != nil {
+		opts.Reload = a.Reload
+	}
 	var admin net.Listener
 	if cfg.AdminListen != "" {
 		if admin, err = a.listen(cfg.AdminListen); err != nil {
@@ -192,16 +231,42 @@ func (a *App) openDoor(counters *count.Counters) error {
 		}
 		opts.AdminListen = admin.Addr().String()
 	}
-	if a.door, err = httpd.New(opts); err != nil {
+	a.makeDoor = func(c *config.Config) (*httpd.Door, error) {
+		o := opts
+		o.Proxy, o.Auth = c.Proxy, auth.New(c.Proxy.Auth)
+		return httpd.New(o)
+	}
+	door, err := a.makeDoor(a.config())
+	if err != nil {
 		return err
 	}
+	a.swapDoor(door)
 	a.baseCtx, a.endBase = context.WithCancel(context.Background())
-	a.servers = append(a.servers, httpd.NewServer(a.baseCtx, a.door.Main(), a.log))
+	a.servers = append(a.servers, httpd.NewServer(a.baseCtx, &a.main, a.log))
 	if admin != nil {
-		a.servers = append(a.servers, httpd.NewServer(a.baseCtx, a.door.Admin(), a.log))
+		a.servers = append(a.servers, httpd.NewServer(a.baseCtx, &a.admin, a.log))
 	}
 	return nil
 }
+
+// swapDoor lets requests in through this door from now on; those that are in stay.
+func (a *App) swapDoor(d *httpd.Door) {
+	a.main.swap(d.Main())
+	if d.Admin() != nil {
+		a.admin.swap(d.Admin())
+	}
+}
+
+// draining says whether we are going away.
+func (a *App) draining() bool { return a.leaving.Load() || a.sessions.Draining() }
+
+// swapped is a handler that can be put in the place of another while requests come.
+type swapped struct{ now atomic.Pointer[http.Handler] }
+
+func (s *swapped) swap(h http.Handler) { s.now.Store(&h) }
+
+// ServeHTTP implements http.Handler.
+func (s *swapped) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*s.now.Load()).ServeHTTP(w, r) }
 
 func (a *App) listen(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)

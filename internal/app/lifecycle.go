@@ -58,6 +58,10 @@ func (a *App) Start() {
 	if !a.opt.Offline {
 		a.cleanups.add("draining", a.drain)
 	}
+	if a.opt.Source != nil {
+		stop := a.reload.start(a.opt.Source)
+		a.cleanups.add("reload", func(context.Context) error { stop(); return nil })
+	}
 	if a.opt.listens() {
 		a.log.Info("listening", zap.String("url", a.URL()))
 	}
@@ -78,12 +82,15 @@ func (a *App) closeServer(s *http.Server) func(context.Context) error {
 	}
 }
 
-// drain lets running calls end, within the grace. The listeners are open meanwhile, so that readiness can be asked for
+// drain lets running calls end, within the grace, after the delay in which load balancers hear that we go. The listeners are open meanwhile, so that readiness can be asked for
 // and new requests are told to come again.
 func (a *App) drain(context.Context) error {
-	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.Proxy.ShutdownGrace)
+	cfg := a.config().Proxy
+	a.log.Info("stopping", zap.Duration("delay", cfg.ShutdownDelay), zap.Duration("grace", cfg.ShutdownGrace))
+	a.leaving.Store(true)
+	time.Sleep(cfg.ShutdownDelay)
+	ctx, cancel := context.WithTimeout(context.Background(), cfg.ShutdownGrace)
 	defer cancel()
-	a.log.Info("stopping", zap.Duration("grace", a.cfg.Proxy.ShutdownGrace))
 	a.sessions.Drain(ctx)
 	return nil
 }
@@ -100,6 +107,9 @@ func (a *App) Stop() error {
 	}
 	return err
 }
+
+// Kill ends the processes of all upstreams at once, for an end that waits for nothing. It may be called while Stop runs.
+func (a *App) Kill() { a.ups.Kill() }
 
 // Run serves until ctx ends or something fails that nothing can go on without.
 func (a *App) Run(ctx context.Context) error {

@@ -11,7 +11,7 @@ import (
 
 // strictly waits, where the start is strict, until every upstream has been reached, and gives all that failed.
 func (a *App) strictly(ctx context.Context) error {
-	if a.cfg.Proxy.Startup != config.StartupStrict {
+	if a.config().Proxy.Startup != config.StartupStrict {
 		return nil
 	}
 	if !a.firstAttempts(ctx) {
@@ -24,10 +24,10 @@ func (a *App) strictly(ctx context.Context) error {
 // that are taken twice by then. What clashes later is withheld instead, and so is a prompt: a proxy that serves does not
 // end for it.
 func (a *App) unambiguous(ctx context.Context) error {
-	if a.cfg.Proxy.Naming.OnConflict != config.ConflictFail {
+	if a.config().Proxy.Naming.OnConflict != config.ConflictFail {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.Proxy.StartupGrace)
+	ctx, cancel := context.WithTimeout(ctx, a.config().Proxy.StartupGrace)
 	defer cancel()
 	a.WaitListed(ctx)
 	return a.conflicts("tool")

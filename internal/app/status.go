@@ -11,7 +11,7 @@ import (
 // Status gathers what the operators' pages show.
 func (a *App) Status() httpd.Status {
 	s := httpd.Status{Status: httpd.StatusStarting, Version: a.opt.Version, Uptime: time.Since(a.began).Round(time.Second).String(),
-		Sessions: a.sessions.Count(), Ready: a.ready()}
+		Sessions: a.sessions.Count(), Ready: a.ready(), Reload: a.reload.status()}
 	if s.Ready {
 		s.Status = httpd.StatusReady
 	}
@@ -20,7 +20,7 @@ func (a *App) Status() httpd.Status {
 		n := counts[u.ID]
 		s.Upstreams = append(s.Upstreams, a.upstreamStatus(u, n[proxy.Tool], n[proxy.Prompt], n[proxy.Resource]+n[proxy.Template]))
 	}
-	for _, c := range a.cfg.Servers {
+	for _, c := range a.config().Servers {
 		if c.Disabled {
 			s.Upstreams = append(s.Upstreams, httpd.Upstream{ID: c.ID, State: "disabled", Transport: string(c.Transport)})
 		}
@@ -31,9 +31,17 @@ func (a *App) Status() httpd.Status {
 	return s
 }
 
-// ready says whether every upstream's first attempt has ended, lists included, or the grace is over.
+// ready says whether every upstream's first attempt has ended, lists included, or the grace is over. Once it was so, it
+// stays: what a reload adds does not make us unready.
 func (a *App) ready() bool {
-	if time.Since(a.began) >= a.cfg.Proxy.StartupGrace {
+	if !a.wasReady.Load() && a.begun() {
+		a.wasReady.Store(true)
+	}
+	return a.wasReady.Load()
+}
+
+func (a *App) begun() bool {
+	if time.Since(a.began) >= a.config().Proxy.StartupGrace {
 		return true
 	}
 	for _, u := range a.ups.All() {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,6 +42,8 @@ type Loaded struct {
 	Config *Config
 	// Path is the absolute path of the file that was read; empty for text from elsewhere.
 	Path string
+	// Sum is of the text that was read, by which a change of it is seen.
+	Sum [sha256.Size]byte
 	// Problems are all mistakes and warnings, in the order of the file.
 	Problems []Problem
 	// Notes tell what was read in another way than written or left alone.
@@ -89,6 +92,7 @@ func Load(o Options) *Loaded {
 	found, err := Find(o)
 	r.file = cmp.Or(found.Source, o.Source, o.Path)
 	cfg.Source, cfg.Dir, l.Path = r.file, found.Dir, found.Path
+	l.Sum = sha256.Sum256(found.Text)
 	r.exp.dir = found.Dir
 	if err != nil {
 		r.file = ""

@@ -108,6 +108,7 @@ var proxyFields = []field[Proxy]{
 	choiceField("startup", "`lenient`: a server with a mistake is reported and the others serve. `strict`: any mistake prevents the start.", `"strict"`,
 		func(p *Proxy) *Startup { return &p.Startup }, []Startup{StartupLenient, StartupStrict}),
 	durationField("startup_grace", "How long readiness waits for the first attempts at all servers.", `"5s"`, 0, func(p *Proxy) *time.Duration { return &p.StartupGrace }),
+	durationField("shutdown_delay", "How long new requests are still taken after the signal to stop, while `/readyz` answers 503 already; for load balancers that notice late.", `"5s"`, 0, func(p *Proxy) *time.Duration { return &p.ShutdownDelay }),
 	durationField("shutdown_grace", "How long calls may go on after the signal to stop.", `"5s"`, 0, func(p *Proxy) *time.Duration { return &p.ShutdownGrace }),
 	{key: "auth", typ: "object", doc: "Who may use the proxy.", example: `{"tokens": [{"name": "alice", "token": "${ALICE_TOKEN:-none}"}]}`,
 		def: "see below", read: readAuth, show: func(s *shower, canon, key string, p *Proxy) { showGroup(s, canon, key, authFields, &p.Auth) }},

@@ -156,15 +156,17 @@ type Policy struct {
 
 // Proxy is the section "proxy": everything that is not about one upstream.
 type Proxy struct {
-	Listen         string
-	AdminListen    string
-	PublicURL      string
-	Server         ServerInfo
-	Naming         Naming
-	Profiles       map[string]Profile
-	Startup        Startup
-	StartupGrace   time.Duration
-	ShutdownGrace  time.Duration
+	Listen        string
+	AdminListen   string
+	PublicURL     string
+	Server        ServerInfo
+	Naming        Naming
+	Profiles      map[string]Profile
+	Startup       Startup
+	StartupGrace  time.Duration
+	ShutdownGrace time.Duration
+	// ShutdownDelay is how long new requests are taken after the signal to stop, while readiness is refused already.
+	ShutdownDelay  time.Duration
 	Auth           Auth
 	AllowedOrigins []string
 	AllowedHosts   []string

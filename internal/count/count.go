@@ -91,6 +91,13 @@ func (c *Counters) Upstream(id string) {
 	}
 }
 
+// Forget deletes the series of an upstream that there is no more.
+func (c *Counters) Forget(id string) {
+	if c != nil {
+		c.repairs.DeletePartialMatch(prometheus.Labels{"upstream": id})
+	}
+}
+
 // Drop counts something dropped.
 func (c *Counters) Drop(what string) {
 	if c != nil {

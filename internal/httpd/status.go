@@ -26,6 +26,15 @@ type Status struct {
 	Sessions  int        `json:"sessions"` // legacy sessions that are alive in memory
 	Upstreams []Upstream `json:"upstreams"`
 	Names     []Name     `json:"names"`
+	// Reload is how the last reload of the configuration went; nil before the first.
+	Reload *Reload `json:"last_reload,omitempty"`
+}
+
+// Reload is one attempt to load the configuration anew.
+type Reload struct {
+	At         time.Time `json:"at"`
+	Successful bool      `json:"successful"`
+	Problems   []string  `json:"problems,omitempty"` // why it was rejected; what was loaded before goes on
 }
 
 // Upstream is one configured server.

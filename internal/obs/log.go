@@ -22,18 +22,19 @@ var ErrLogSetting = errors.New("invalid log setting")
 // file. Empty settings mean level info, format json, stderr. Standard output is never used, it belongs to the protocol
 // when we serve over stdio. The closer flushes and closes the file; stderr stays open. The logger may be used by many
 // goroutines at once.
-func NewLogger(c config.Log) (*zap.Logger, io.Closer, error) {
-	level, err := parseLevel(c.Level)
+func NewLogger(c config.Log) (*zap.Logger, *Control, error) {
+	least, err := parseLevel(c.Level)
 	if err != nil {
 		return nil, nil, err
 	}
+	level := zap.NewAtomicLevelAt(least)
 	enc, err := newEncoder(c.Format)
 	if err != nil {
 		return nil, nil, err
 	}
 	if c.File == "" {
 		log, out := newLogger(enc, os.Stderr, level)
-		return log, closer{out.Stop}, nil
+		return log, &Control{level, out.Stop}, nil
 	}
 	// 0600: a log names callers and tools, which is nobody else's business on a shared machine.
 	f, err := os.OpenFile(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -41,14 +42,14 @@ func NewLogger(c config.Log) (*zap.Logger, io.Closer, error) {
 		return nil, nil, fmt.Errorf("opening the log file: %w", err)
 	}
 	log, out := newLogger(enc, f, level)
-	return log, closer{func() error { return errors.Join(out.Stop(), f.Close()) }}, nil
+	return log, &Control{level, func() error { return errors.Join(out.Stop(), f.Close()) }}, nil
 }
 
 // flushInterval is how long a record may wait before it is written. A write for each would cost more than the call that
 // it tells of. Records from warning up are written at once.
 const flushInterval = 100 * time.Millisecond
 
-func newLogger(enc zapcore.Encoder, f *os.File, level zapcore.Level) (*zap.Logger, *zapcore.BufferedWriteSyncer) {
+func newLogger(enc zapcore.Encoder, f *os.File, level zapcore.LevelEnabler) (*zap.Logger, *zapcore.BufferedWriteSyncer) {
 	out := &zapcore.BufferedWriteSyncer{WS: unsynced{f}, Size: 256 << 10, FlushInterval: flushInterval}
 	core := urgent{zapcore.NewCore(enc, out, level), out}
 	return zap.New(core, zap.ErrorOutput(zapcore.Lock(os.Stderr))), out
@@ -119,7 +120,21 @@ func newEncoder(format string) (zapcore.Encoder, error) {
 	return nil, fmt.Errorf("%w: format %q is none of json, console", ErrLogSetting, format)
 }
 
-// closer writes what waits and closes what was opened.
-type closer struct{ close func() error }
+// Control changes and ends a logger.
+type Control struct {
+	level zap.AtomicLevel
+	close func() error
+}
 
-func (c closer) Close() error { return c.close() }
+// SetLevel changes what is logged from now on. It may be called while others log.
+func (c *Control) SetLevel(level string) error {
+	l, err := parseLevel(level)
+	if err != nil {
+		return err
+	}
+	c.level.SetLevel(l)
+	return nil
+}
+
+// Close writes what waits and closes what was opened.
+func (c *Control) Close() error { return c.close() }

@@ -68,7 +68,7 @@ func (p *Proxy) ServerInfo(viewKey string) []byte {
 			return peer.Info
 		}
 	}
-	return p.serverInfo
+	return p.set.Load().info
 }
 
 const (
@@ -86,8 +86,8 @@ func (p *Proxy) Instructions(viewKey string) string {
 		return ""
 	}
 	var parts []string
-	if p.server.Instructions != "" {
-		parts = append(parts, p.server.Instructions)
+	if own := p.set.Load().instructions; own != "" {
+		parts = append(parts, own)
 	}
 	v := p.view(&Caller{View: viewKey})
 	for _, u := range v.ups {

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,16 +28,17 @@ const (
 // catalog keeps the snapshot up to date. One goroutine per upstream fetches its lists; a refresh merges all of them
 // and puts the new snapshot in the place of the old one.
 type catalog struct {
-	log        *zap.Logger
-	count      *count.Counters
-	merge      func(map[string]*listing) *snapshot
-	onChange   func(view string, changed [kinds]bool)
-	onUpdate   func(u *upstream.Upstream, uri string)
-	onTask     func(u *upstream.Upstream, at upstream.Place, f *wire.Frame)
-	onRefused  func(u *upstream.Upstream, method string)
-	snap       atomic.Pointer[snapshot]
+	log       *zap.Logger
+	count     *count.Counters
+	merge     func(map[string]*listing) *snapshot
+	onChange  func(view string, changed [kinds]bool)
+	onUpdate  func(u *upstream.Upstream, uri string)
+	onTask    func(u *upstream.Upstream, at upstream.Place, f *wire.Frame)
+	onRefused func(u *upstream.Upstream, method string)
+	snap      atomic.Pointer[snapshot]
+
+	kicks      sync.RWMutex // guards refreshers; never waits for a merge, since those who read from upstreams take it
 	refreshers map[string]*refresher
-	ups        []*upstream.Upstream
 
 	settled   chan struct{} // closed once every upstream has been listed or has failed for the first time
 	settling  sync.Once
@@ -43,6 +46,8 @@ type catalog struct {
 
 	mu       sync.Mutex // guards listings and the order of merges
 	listings map[string]*listing
+	told     *snapshot // what clients know, while they are not told of changes
+	holding  int       // reloads that they are not told of yet
 }
 
 // refresher is the news of one upstream.
@@ -50,14 +55,20 @@ type refresher struct {
 	u     *upstream.Upstream
 	kick  chan struct{}
 	first sync.Once
+	done  chan struct{} // closed after the first look, or in its place
+	stop  context.CancelFunc
+}
+
+func newRefresher(u *upstream.Upstream) *refresher {
+	return &refresher{u: u, kick: make(chan struct{}, 1), done: make(chan struct{}), stop: func() {}}
 }
 
 func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
-	cat := &catalog{log: log, count: c, ups: ups, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
+	cat := &catalog{log: log, count: c, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
 		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
 		onRefused: func(*upstream.Upstream, string) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {}}
 	for _, u := range ups {
-		cat.refreshers[u.ID] = &refresher{u: u, kick: make(chan struct{}, 1)}
+		cat.refreshers[u.ID] = newRefresher(u)
 	}
 	cat.remaining.Store(int64(len(ups)))
 	if len(ups) == 0 {
@@ -89,7 +100,7 @@ func (c *catalog) Notification(u *upstream.Upstream, f *wire.Frame) {
 
 // Changed hears that an upstream was connected anew or has announced a change.
 func (c *catalog) Changed(u *upstream.Upstream) {
-	r := c.refreshers[u.ID]
+	r := c.refresher(u)
 	if r == nil {
 		return
 	}
@@ -99,8 +110,26 @@ func (c *catalog) Changed(u *upstream.Upstream) {
 	}
 }
 
+// refresher gives the refresher of an upstream; nil for one that is in the catalog no more.
+func (c *catalog) refresher(u *upstream.Upstream) *refresher {
+	c.kicks.RLock()
+	defer c.kicks.RUnlock()
+	if r := c.refreshers[u.ID]; r != nil && r.u == u {
+		return r
+	}
+	return nil
+}
+
+// all gives the refreshers at this moment.
+func (c *catalog) all() []*refresher {
+	c.kicks.RLock()
+	defer c.kicks.RUnlock()
+	return slices.Collect(maps.Values(c.refreshers))
+}
+
 // run refreshes one upstream until ctx ends.
 func (c *catalog) run(ctx context.Context, r *refresher) {
+	defer c.firstDone(r)
 	again := time.NewTimer(time.Hour)
 	defer again.Stop()
 	for {
@@ -139,6 +168,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 func (c *catalog) firstDone(r *refresher) {
 	r.first.Do(func() {
+		close(r.done)
 		if c.remaining.Add(-1) == 0 {
 			c.settle()
 		}
@@ -162,28 +192,24 @@ func (c *catalog) refresh(ctx context.Context, u *upstream.Upstream) error {
 	before := c.listings[u.ID]
 	c.mu.Unlock()
 	after := l.fetch(ctx, before)
-	c.publish(u.ID, after)
+	c.publish(u, after)
 	return after.partial
 }
 
-// publish puts a new listing into the snapshot and tells those whose view it changes.
-func (c *catalog) publish(id string, l *listing) {
+// publish puts a new listing into the snapshot and tells those whose view it changes. What is listed of an upstream that
+// has been taken out meanwhile must not bring it back.
+func (c *catalog) publish(u *upstream.Upstream, l *listing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listings[id] = l
+	if c.refresher(u) == nil {
+		return
+	}
+	c.listings[u.ID] = l
 	before := c.snap.Load()
 	after := c.merge(c.listings)
 	c.snap.Store(after)
-	for key, v := range after.views {
-		var changed [kinds]bool
-		some := false
-		for k := range kinds {
-			changed[k] = v.sums[k] != before.views[key].sums[k]
-			some = some || changed[k]
-		}
-		if some {
-			c.onChange(key, changed)
-		}
+	if c.told == nil {
+		c.announce(before, after)
 	}
 }
 
@@ -198,7 +224,11 @@ func (c *catalog) listing(id string) *listing {
 func (p *Proxy) WaitListed(ctx context.Context, id string) {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
-	for !p.Listed(id) && ctx.Err() == nil && p.ups.Get(id).Status().Up {
+	up := func() bool {
+		u := p.ups.Get(id)
+		return u != nil && u.Status().Up
+	}
+	for !p.Listed(id) && ctx.Err() == nil && up() {
 		select {
 		case <-t.C:
 		case <-ctx.Done():

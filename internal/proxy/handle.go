@@ -15,7 +15,7 @@ import (
 func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req *Request) Answer {
 	began := time.Now()
 	c := &call{p: p, req: req, ctx: ctx, cancel: cancel, began: began, up: ourselves, method: req.Frame.Method}
-	flight := p.metrics.flight[ourselves]
+	flight := p.metrics.flying(ourselves)
 	defer func() {
 		if c.publish != nil {
 			c.publish()
@@ -30,7 +30,7 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 			return c.finish(c.answerLocally(it))
 		}
 		c.item, c.up = it, it.Upstream.ID
-		flight = p.metrics.flight[c.up]
+		flight = p.metrics.flying(c.up)
 		flight.Inc()
 		defer flight.Dec()
 		if a, o, ok := c.resume(); ok {
@@ -185,7 +185,7 @@ func (p *Proxy) eraResult(result []byte, era wire.Era) []byte {
 	obj, _ := wire.ObjectAt(result, wire.Span{End: len(result)})
 	var patch wire.Patch
 	patch.Reset(result)
-	patch.Insert(&obj, "_meta", []byte(`{"`+wire.MetaServerInfo+`":`+string(p.serverInfo)+`}`))
+	patch.Insert(&obj, "_meta", []byte(`{"`+wire.MetaServerInfo+`":`+string(p.set.Load().info)+`}`))
 	patch.Insert(&obj, "resultType", []byte(`"complete"`))
 	return patch.Append(nil)
 }

@@ -33,6 +33,13 @@ func (l *levels) want(level string, tell func(level string)) {
 	tell(level)
 }
 
+// now gives the most verbose level that any client has asked for; empty for none.
+func (l *levels) now() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most
+}
+
 // setLevel answers logging/setLevel of a legacy client. It asks nobody: a server that knows no levels must not cost the
 // client its connection.
 func (c *call) setLevel() (Answer, Outcome) {

@@ -30,9 +30,11 @@ type Metrics struct {
 	inFlight      *prometheus.GaugeVec
 	cancellations *prometheus.CounterVec
 	asks          *prometheus.CounterVec
-	series        map[string]map[string]*series
-	tasks         sync.Map // taskSeries → *series
-	flight        map[string]prometheus.Gauge
+
+	tasks  sync.Map     // taskSeries → *series
+	mu     sync.RWMutex // guards the maps: a reload changes them
+	series map[string]map[string]*series
+	flight map[string]prometheus.Gauge
 }
 
 // series are the resolved metrics of one upstream and method, so that a call looks up no labels.
@@ -63,10 +65,44 @@ func NewMetrics(reg prometheus.Registerer, upstreams []string) *Metrics {
 		series: map[string]map[string]*series{}, flight: map[string]prometheus.Gauge{},
 	}
 	reg.MustRegister(m.requests, m.duration, m.atUpstream, m.queue, m.inFlight, m.cancellations, m.asks)
-	for _, up := range append([]string{ourselves}, upstreams...) {
-		m.add(up)
-	}
+	m.keep(append([]string{ourselves}, upstreams...))
 	return m
+}
+
+// keep makes the series of upstreams that have none.
+func (m *Metrics) keep(upstreams []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, up := range upstreams {
+		if m.series[up] == nil {
+			m.add(up)
+		}
+	}
+}
+
+// forget deletes the series of an upstream that there is no more.
+func (m *Metrics) forget(up string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.series, up)
+	delete(m.flight, up)
+	for _, method := range routedTasks {
+		m.tasks.Delete(taskSeries{up, method})
+	}
+	of := prometheus.Labels{"upstream": up}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{m.requests, m.duration, m.atUpstream, m.queue, m.inFlight, m.cancellations, m.asks} {
+		v.DeletePartialMatch(of)
+	}
+}
+
+// flying is the gauge of the requests of an upstream that have no answer yet.
+func (m *Metrics) flying(up string) prometheus.Gauge {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if g := m.flight[up]; g != nil {
+		return g
+	}
+	return m.flight[ourselves]
 }
 
 func (m *Metrics) add(up string) {
@@ -103,6 +139,8 @@ func (m *Metrics) newSeries(up, method string) *series {
 
 // of finds the series of a request.
 func (m *Metrics) of(up, method string) *series {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	s := m.series[up]
 	if s == nil {
 		s = m.series[ourselves]
@@ -127,11 +165,19 @@ func (m *Metrics) serverRequest(up, method string, o Outcome) {
 	if !slices.Contains(askMethods, method) {
 		method = "other"
 	}
-	m.asks.WithLabelValues(up, method, string(o)).Inc()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.series[up] != nil { // one that there is no more must not come back as a series
+		m.asks.WithLabelValues(up, method, string(o)).Inc()
+	}
 }
 
 func (m *Metrics) cancelled(up string, c Cause) {
-	m.cancellations.WithLabelValues(up, string(c)).Inc()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.series[up] != nil {
+		m.cancellations.WithLabelValues(up, string(c)).Inc()
+	}
 }
 
 // record notes how a request ended.

@@ -106,6 +106,6 @@ func hashOf(s string, n int) string {
 // ExampleName shows how the names of an upstream's tools will look.
 func (p *Proxy) ExampleName(s *config.Server) string {
 	const stand = "TOOL"
-	name, _ := p.names.name(s, stand, false)
+	name, _ := p.set.Load().names.name(s, stand, false)
 	return name
 }

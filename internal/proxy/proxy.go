@@ -39,12 +39,11 @@ type Options struct {
 // concurrent use.
 type Proxy struct {
 	ups     *upstream.Set
-	server  config.ServerInfo
 	log     *zap.Logger
 	count   *count.Counters
 	metrics *Metrics
 	catalog *catalog
-	names   *namer
+	set     atomic.Pointer[settings]
 	grace   time.Duration
 
 	links    *links
@@ -61,23 +60,18 @@ type Proxy struct {
 
 	requestPrefix string
 	requests      atomic.Uint64
-	serverInfo    []byte
 
-	cancel context.CancelFunc
-	runs   sync.WaitGroup
+	running context.Context // of the keeping of the catalog; nil before Start
+	cancel  context.CancelFunc
+	runs    sync.WaitGroup
 }
 
 // New makes a proxy. The upstreams must have been made with the proxy's [Relay] as their observer.
 func New(o Options, relay *Relay) *Proxy {
-	var ids []string
-	var servers []*config.Server
-	for _, u := range o.Upstreams.All() {
-		ids = append(ids, u.ID)
-		servers = append(servers, u.Config())
-	}
-	p := &Proxy{ups: o.Upstreams, server: o.Server, log: o.Log, count: o.Count, grace: o.ListGrace,
-		metrics: NewMetrics(o.Registry, ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
-	p.serverInfo = serverInfo(o.Server)
+	s := newSettings(o.Upstreams.All(), o.Naming, o.Profiles, o.Server)
+	p := &Proxy{ups: o.Upstreams, log: o.Log, count: o.Count, grace: o.ListGrace,
+		metrics: NewMetrics(o.Registry, s.ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
+	p.set.Store(s)
 	p.links, p.pages, p.parked = newLinks(), newPages(), newParkings()
 	p.base, p.endBase = context.WithCancelCause(context.Background())
 	p.watching.of = map[*upstream.Upstream]map[string]*watch{}
@@ -85,15 +79,14 @@ func New(o Options, relay *Relay) *Proxy {
 	p.catalog.onUpdate, p.catalog.onTask = p.updated, p.taskNews
 	p.catalog.onRefused = func(u *upstream.Upstream, method string) { p.metrics.serverRequest(u.ID, method, Denied) }
 	p.requestPrefix = randomPrefix()
-	selections := selectionsOf(o.Profiles, ids)
-	p.names = newNamer(o.Naming, servers)
 	p.catalog.merge = func(l map[string]*listing) *snapshot {
 		for id, listed := range l {
 			if runsTasks(listed.peer) {
 				p.metrics.runsTasks(id)
 			}
 		}
-		m := &merger{ups: o.Upstreams.All(), listings: l, namer: p.names, naming: o.Naming, selections: selections, log: o.Log, tail: p.tail}
+		s := p.set.Load()
+		m := &merger{ups: s.ups, listings: l, namer: s.names, naming: s.naming, selections: s.selections, log: o.Log, tail: p.tail}
 		return m.build()
 	}
 	p.catalog.snap.Store(p.catalog.merge(nil))
@@ -158,13 +151,23 @@ type Changes struct {
 // Start begins to keep the catalog.
 func (p *Proxy) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
-	for _, r := range p.catalog.refreshers {
-		p.runs.Go(func() { p.catalog.run(ctx, r) })
+	p.running, p.cancel = ctx, cancel
+	for _, r := range p.catalog.all() {
+		p.keep(r)
 	}
 	p.runs.Go(func() {
 		sleep(ctx, p.grace)
 		p.catalog.settle()
+	})
+}
+
+// keep begins to refresh one upstream.
+func (p *Proxy) keep(r *refresher) {
+	ctx, cancel := context.WithCancel(p.running)
+	r.stop = cancel
+	p.runs.Go(func() {
+		defer cancel()
+		p.catalog.run(ctx, r)
 	})
 }
 

@@ -176,10 +176,10 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 func (c *call) toModern(p *wire.Patch, f *wire.Frame) {
 	if f.Meta.Ok() {
 		if !f.Meta.Has(f.Raw, wire.MetaServerInfo) {
-			p.Insert(&f.Meta, wire.MetaServerInfo, c.p.serverInfo)
+			p.Insert(&f.Meta, wire.MetaServerInfo, c.p.set.Load().info)
 		}
 	} else if !f.Body.Has(f.Raw, "_meta") {
-		p.Insert(&f.Body, "_meta", []byte(`{"`+wire.MetaServerInfo+`":`+string(c.p.serverInfo)+`}`))
+		p.Insert(&f.Body, "_meta", []byte(`{"`+wire.MetaServerInfo+`":`+string(c.p.set.Load().info)+`}`))
 	}
 	missing := func(name, value string) {
 		if !f.Body.Has(f.Raw, name) {

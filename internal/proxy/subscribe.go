@@ -21,8 +21,8 @@ type watching struct {
 
 // watch is one resource that is watched, or was until a moment ago.
 type watch struct {
-	up  *upstream.Upstream
-	uri string // the upstream's own
+	up  *upstream.Upstream // guarded by watching.mu
+	uri string             // the upstream's own
 	// turn holds one token: the right to tell the upstream. Without it, the end of a subscription could overtake the
 	// beginning of the next.
 	turn chan struct{}
@@ -165,6 +165,13 @@ func (w *watching) wanted(one *watch) bool {
 	return len(one.subs) > 0
 }
 
+// owner gives the upstream that has a resource; a reload may put another in its place.
+func (w *watching) owner(one *watch) *upstream.Upstream {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return one.up
+}
+
 // forget drops a watch that nobody wants and the upstream knows nothing of. The caller has its turn.
 func (w *watching) forget(one *watch) {
 	w.mu.Lock()
@@ -244,7 +251,8 @@ func (p *Proxy) tell(w *watch) *wire.Frame {
 func (p *Proxy) tellUpstream(w *watch, method string) *wire.Frame {
 	ctx, cancel := context.WithTimeout(p.base, subscribeTimeout)
 	defer cancel()
-	lease, err := w.up.AcquireFirst(ctx)
+	up := p.watching.owner(w)
+	lease, err := up.AcquireFirst(ctx)
 	if err != nil {
 		return nil
 	}
@@ -252,7 +260,7 @@ func (p *Proxy) tellUpstream(w *watch, method string) *wire.Frame {
 	if lease.Peer().Era == wire.Modern {
 		return nil
 	}
-	f, err := ask(ctx, w.up, lease, method, append(wire.AppendString([]byte(`{"uri":`), w.uri), '}'))
+	f, err := ask(ctx, up, lease, method, append(wire.AppendString([]byte(`{"uri":`), w.uri), '}'))
 	if err != nil {
 		return nil
 	}

@@ -9,12 +9,14 @@ type taskSeries struct{ upstream, method string }
 
 // runsTasks makes the series of an upstream that runs tasks. Few do, so the others have none.
 func (m *Metrics) runsTasks(up string) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	for _, method := range routedTasks {
 		m.ofTask(up, method)
 	}
 }
 
-// ofTask finds the series of a request about a task; nil for another method, or no upstream.
+// ofTask finds the series of a request about a task; nil for another method, or no upstream. m.mu is held.
 func (m *Metrics) ofTask(up, method string) *series {
 	if up == ourselves || m.series[up] == nil || !slices.Contains(routedTasks, method) {
 		return nil

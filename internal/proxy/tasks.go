@@ -101,7 +101,7 @@ func (c *call) ofTask() (_ Answer, _ Outcome, ok bool) {
 	c.item = &Item{Kind: Tool, Name: id, Wire: ref.id, Upstream: u, offer: noOffer}
 	c.up, c.tasks = u.ID, tasking{relays: true, about: &ref}
 	c.repeated = true // on another connection there may be another task of that name
-	flight := c.p.metrics.flight[c.up]
+	flight := c.p.metrics.flying(c.up)
 	flight.Inc()
 	defer flight.Dec()
 	a, o := c.forward()

@@ -86,6 +86,9 @@ func (p *Proxy) resolveURI(c *Caller, uri string) *Item {
 		return &Item{Kind: Resource, Name: uri, Wire: rest, Upstream: u, offer: noOffer}
 	}
 	u := p.links.find(c.Principal, uri)
+	if u != nil {
+		u = p.ups.Get(u.ID) // another may have taken its place
+	}
 	if one := p.single(c.View); one != nil {
 		u = one // whatever it is, nobody else can have it
 	}
@@ -127,7 +130,7 @@ func (p *Proxy) exposeURI(c *Caller, u *upstream.Upstream, uri string) string {
 	if owner == nil {
 		owner = v.match(uri)
 	}
-	if owner == nil && p.links.learn(c.Principal, uri, u) == u || owner != nil && owner.Upstream == u {
+	if owner == nil && p.links.learn(c.Principal, uri, u).ID == u.ID || owner != nil && owner.Upstream.ID == u.ID {
 		return uri
 	}
 	return uriPrefix(u.ID) + uri

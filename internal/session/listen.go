@@ -11,11 +11,14 @@ import (
 
 // listen is one subscription of a modern client (2026-07-28, basic/patterns/subscriptions).
 type listen struct {
-	view  string
-	want  proxy.Changes
-	news  *news
-	subs  *proxy.Subscriptions
-	tasks []string // that the client hears of
+	view      string
+	principal string
+	ended     chan struct{} // closed when its client may not use it any more
+	out       bool          // ended is closed; guarded by the manager's mutex
+	want      proxy.Changes
+	news      *news
+	subs      *proxy.Subscriptions
+	tasks     []string // that the client hears of
 }
 
 // listen serves subscriptions/listen: first what is honoured of it, then the news, each with the subscription's id.
@@ -51,7 +54,7 @@ func (p *poster) listen(f *wire.Frame, caller *proxy.Caller) {
 
 // newListen reads what a client wants to hear of, and subscribes to the resources among it. Its subs must be closed.
 func (m *Manager) newListen(ctx context.Context, f *wire.Frame, filter *wire.Object, caller *proxy.Caller) *listen {
-	l := &listen{view: caller.View, news: newNews(), want: proxy.Changes{
+	l := &listen{view: caller.View, principal: caller.Principal, ended: make(chan struct{}), news: newNews(), want: proxy.Changes{
 		Tools:     isTrue(f, filter, "toolsListChanged"),
 		Prompts:   isTrue(f, filter, "promptsListChanged"),
 		Resources: isTrue(f, filter, "resourcesListChanged"),
@@ -139,6 +142,11 @@ func (l *listen) acknowledged(meta string) []byte {
 	return []byte(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":` + meta + `,"notifications":{` + honoured + `}}}`)
 }
 
+func (p *poster) endListen(es *eventStream, id []byte, meta string) {
+	a := complete(id, meta)
+	es.event(a.Bytes())
+}
+
 // write keeps the subscription until the client goes or we stop; then it is answered, as a graceful end.
 func (p *poster) write(es *eventStream, l *listen, id []byte, meta string) {
 	tick := time.NewTicker(p.m.opt.KeepAlive)
@@ -157,9 +165,11 @@ func (p *poster) write(es *eventStream, l *listen, id []byte, meta string) {
 			}
 		case <-p.r.Context().Done():
 			return
+		case <-l.ended:
+			p.endListen(es, id, meta)
+			return
 		case <-p.m.drained:
-			a := complete(id, meta)
-			es.event(a.Bytes())
+			p.endListen(es, id, meta)
 			return
 		}
 	}

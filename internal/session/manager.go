@@ -54,6 +54,7 @@ type Manager struct {
 	closed   bool
 	streams  atomic.Int64
 	open     [streamKinds]atomic.Int64
+	bounds   atomic.Pointer[config.Limits]
 
 	seal    *sealer
 	shelf   *shelf
@@ -81,6 +82,7 @@ func New(o Options) (*Manager, error) {
 	if m.opt.Ended == nil {
 		m.opt.Ended = func(string) {}
 	}
+	m.SetLimits(o.Limits)
 	m.base, m.cancel = context.WithCancelCause(context.Background())
 	o.Registry.MustRegister(collector{m})
 	o.Proxy.OnChange(m.changed)
@@ -127,6 +129,9 @@ func (m *Manager) Drain(ctx context.Context) {
 		<-done
 	}
 }
+
+// SetLimits bounds the sessions and streams that are opened from now on. What is open stays so.
+func (m *Manager) SetLimits(l config.Limits) { m.bounds.Store(&l) }
 
 // Draining says whether Drain has been called.
 func (m *Manager) Draining() bool { return m.draining.Load() }

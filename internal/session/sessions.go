@@ -98,7 +98,7 @@ func (m *Manager) place(s *session) (there, out *session, err error) {
 	if m.revoked.has(s.unique) {
 		return nil, nil, errEnded
 	}
-	if len(m.sessions) >= m.opt.Limits.MaxSessions {
+	if len(m.sessions) >= m.bounds.Load().MaxSessions {
 		m.count.Limit(count.LimitSessions)
 		if out = m.idlest(); out == nil {
 			return nil, nil, errManySessions

@@ -19,7 +19,7 @@ type eventStream struct {
 
 // openStream begins the response; false where there are too many streams.
 func (m *Manager) openStream(w http.ResponseWriter, kind int) (*eventStream, bool) {
-	if m.streams.Add(1) > int64(m.opt.Limits.MaxStreams) {
+	if m.streams.Add(1) > int64(m.bounds.Load().MaxStreams) {
 		m.streams.Add(-1)
 		m.count.Limit(count.LimitStreams)
 		return nil, false

@@ -213,7 +213,7 @@ func (c *stdio) listen(f *wire.Frame, caller *proxy.Caller) (kept bool) {
 		c.fail(id, wire.CodeInvalidParams, "subscriptions/listen: params.notifications must be an object")
 		return false
 	}
-	if c.m.streams.Add(1) > int64(c.m.opt.Limits.MaxStreams) {
+	if c.m.streams.Add(1) > int64(c.m.bounds.Load().MaxStreams) {
 		c.m.streams.Add(-1)
 		c.m.count.Limit(count.LimitStreams)
 		c.fail(id, wire.CodeInternal, "too many streams are open (limits.max_streams)")

@@ -68,6 +68,9 @@ func startChild(e *env, cfg *config.Server) (*child, error) {
 	c.pipe.broken = func(error) { c.kill() }
 	c.pumps.Go(func() { c.pipe.run(c.stdout) })
 	c.pumps.Go(func() { c.stderr.drain(ends[2]) })
+	if e.brood != nil {
+		e.brood.add(c)
+	}
 	go c.wait(ends[2])
 	return c, nil
 }
@@ -130,6 +133,9 @@ func (c *child) wait(stderr *os.File) {
 	closeAll(c.stdout, stderr)
 	_ = c.pipe.w.Close()
 	c.pipe.wg.Stop()
+	if c.env.brood != nil {
+		c.env.brood.remove(c)
+	}
 	c.env.log.Info("child ended", zap.Int("pid", c.cmd.Process.Pid), zap.String("status", c.status.Error()))
 	close(c.gone)
 }

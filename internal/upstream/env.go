@@ -27,7 +27,8 @@ type env struct {
 	limits wire.Limits
 	// maxFrame bounds one message of the upstream, in bytes.
 	maxFrame int
-	own      bool // the connection is used for one client only
+	own      bool   // the connection is used for one client only
+	brood    *brood // nil where nobody ends all children at once
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
 	mask     *masker

@@ -43,11 +43,29 @@ type Lease struct {
 	once bool // the slot is for this call only
 	// pass is what the call gives back beside the slot: its place among those that run.
 	pass func()
+	// call says that the upstream does not retire before this lease is released.
+	call bool
 }
 
 // Acquire gives the slot for a call, and waits for one that is being connected. An upstream in trouble is answered for
 // at once, with an *Error that tells the reason and the next try.
 func (u *Upstream) Acquire(ctx context.Context, unit Unit) (*Lease, error) {
+	return u.forCall(func() (*Lease, error) { return u.acquireInTurn(ctx, unit) })
+}
+
+// forCall keeps the upstream from retiring until the lease that acquire gives is released.
+func (u *Upstream) forCall(acquire func() (*Lease, error)) (*Lease, error) {
+	u.use.begin()
+	l, err := acquire()
+	if err != nil {
+		u.use.end()
+		return nil, err
+	}
+	l.call = true
+	return l, nil
+}
+
+func (u *Upstream) acquireInTurn(ctx context.Context, unit Unit) (*Lease, error) {
 	pass, err := u.enter(ctx, unit)
 	if err != nil {
 		return nil, err
@@ -283,6 +301,9 @@ func (l *Lease) Release() {
 	}
 	if l.once {
 		l.s.stop()
+	}
+	if l.call {
+		l.s.u.use.end()
 	}
 }
 

@@ -10,10 +10,11 @@ const (
 	restartHandshake   = "handshake"
 	restartTransport   = "transport"
 	restartSessionLost = "session_lost"
+	restartReload      = "reload"
 )
 
 // restartReasons is the closed set of the label, later ones included.
-var restartReasons = []string{restartExit, restartHandshake, restartTransport, restartSessionLost, "reload", "idle"}
+var restartReasons = []string{restartExit, restartHandshake, restartTransport, restartSessionLost, restartReload, "idle"}
 
 var slotStates = []State{StateConnecting, StateReady, StateBusy, StateDraining, StateFailed}
 
@@ -36,6 +37,13 @@ func (m *Metrics) init(id string) {
 	}
 	for _, r := range restartReasons {
 		m.restarts.WithLabelValues(id, r)
+	}
+}
+
+// forget deletes the series of an upstream that there is no more.
+func (m *Metrics) forget(id string) {
+	if m != nil {
+		m.restarts.DeletePartialMatch(prometheus.Labels{"upstream": id})
 	}
 }
 

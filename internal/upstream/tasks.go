@@ -55,14 +55,22 @@ func (l *Lease) Again() *Lease {
 	l.s.u.mu.Lock()
 	defer l.s.u.mu.Unlock()
 	l.s.inflight++
+	if l.call {
+		l.s.u.use.begin()
+	}
 	second := *l
-	l.once = false // the connection now ends with the second one
+	second.pass = nil // the place among those that run is given back once
+	l.once = false    // the connection now ends with the second one
 	return &second
 }
 
 // AcquirePlace gives a connection that leads to what was kept at a place for this unit. It fails with ErrPlaceGone where
 // there is none.
 func (u *Upstream) AcquirePlace(ctx context.Context, unit Unit, at Place) (*Lease, error) {
+	return u.forCall(func() (*Lease, error) { return u.acquirePlace(ctx, unit, at) })
+}
+
+func (u *Upstream) acquirePlace(ctx context.Context, unit Unit, at Place) (*Lease, error) {
 	if u.cfg.Sharing == config.SharingSession {
 		return u.acquireUnit(ctx, unit, at)
 	}

@@ -68,8 +68,10 @@ type Upstream struct {
 	cancel context.CancelFunc
 	runs   group
 	off    group // what is sent off anybody's path
-	gate   gate  // max_concurrency
-	single gate  // serialize
+	use    use
+	brood  brood
+	gate   gate // max_concurrency
+	single gate // serialize
 
 	mu      sync.Mutex
 	era     *wire.Era
@@ -186,6 +188,6 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(p connPeer) *env {
-	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, noisy: &u.noisy, moved: &u.moved,
+	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, brood: &u.brood, noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }

@@ -1,0 +1,106 @@
+package upstream
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// settleTime is how long an upstream that was taken out is kept at least: a call may have been routed to it a moment ago
+// and not have its connection yet.
+const settleTime = 250 * time.Millisecond
+
+// Retire waits until no call uses the upstream, for at most grace or until ctx ends, and stops it. No new calls may be
+// routed to it.
+func (u *Upstream) Retire(ctx context.Context, grace time.Duration) {
+	defer u.Stop()
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	settled := time.NewTimer(min(settleTime, grace))
+	defer settled.Stop()
+	select {
+	case <-settled.C:
+	case <-ctx.Done():
+	}
+	u.use.wait(ctx)
+}
+
+// use counts who uses an upstream for a call, waiting for a connection included.
+type use struct {
+	mu    sync.Mutex
+	users int
+	idle  chan struct{} // closed when the last one leaves, where somebody waits for it
+}
+
+func (u *use) begin() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.users++
+}
+
+func (u *use) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.users--
+	if u.users == 0 && u.idle != nil {
+		close(u.idle)
+		u.idle = nil
+	}
+}
+
+// wait waits until there are no users or ctx ends.
+func (u *use) wait(ctx context.Context) {
+	for {
+		u.mu.Lock()
+		if u.users == 0 {
+			u.mu.Unlock()
+			return
+		}
+		if u.idle == nil {
+			u.idle = make(chan struct{})
+		}
+		idle := u.idle
+		u.mu.Unlock()
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// brood is the children of one upstream that live.
+type brood struct {
+	mu    sync.Mutex
+	alive map[*child]struct{}
+	ended bool
+}
+
+// add notes a child; one that is started while all are killed goes with them.
+func (b *brood) add(c *child) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.alive == nil {
+		b.alive = map[*child]struct{}{}
+	}
+	b.alive[c] = struct{}{}
+	if b.ended {
+		c.kill()
+	}
+}
+
+func (b *brood) remove(c *child) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.alive, c)
+}
+
+// kill ends the process groups of all children.
+func (u *Upstream) kill() {
+	u.brood.mu.Lock()
+	defer u.brood.mu.Unlock()
+	u.brood.ended = true
+	for c := range u.brood.alive {
+		c.kill()
+	}
+}
