@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -17,7 +19,7 @@ type difference struct {
 	run      runKey
 	scenario string
 	check    string // empty where the scenario itself is missing or new
-	fails    bool   // the proxy fails it; otherwise it is only told in other words
+	fails    bool   // through the proxy it fails; otherwise it is only told in other words
 	what     string
 }
 
@@ -63,6 +65,20 @@ func compareScenario(run runKey, scenario string, direct, through []check) []dif
 	return out
 }
 
+// faults gives what did not succeed in a run that has nothing to be compared with.
+func faults(run runKey, got results) []difference {
+	var out []difference
+	for _, name := range got.scenarios() {
+		for _, c := range got[name] {
+			if c.Status == statusFailure || c.Status == statusWarning {
+				what := c.Status + ": " + cmp.Or(c.ErrorMessage, c.Description)
+				out = append(out, difference{run: run, scenario: name, check: c.ID, fails: c.Status == statusFailure, what: what})
+			}
+		}
+	}
+	return out
+}
+
 func describe(want, got []check) string {
 	text := fmt.Sprintf("directly %v, through the proxy %v", statuses(want), statuses(got))
 	for _, c := range got {
@@ -99,28 +115,37 @@ func statuses(checks []check) []string {
 	return out
 }
 
-// expectation is one entry of expected-failures.yml. An empty Revision, Upstream or Check stands for any. Without Fails
-// it allows other words, such as a remark that a check does not apply, and no failure.
+// expectation is one entry of a list of expected failures. An empty Revision, Upstream, Client or Check stands for any,
+// and a Scenario and a Check may have stars. Without Fails it allows other words, such as a remark that a check does not apply, and no
+// failure.
 type expectation struct {
-	Revision string   `yaml:"revision"`
-	Upstream upstream `yaml:"upstream"`
-	Scenario string   `yaml:"scenario"`
-	Check    string   `yaml:"check"`
-	Fails    bool     `yaml:"fails"`
-	Reason   string   `yaml:"reason"`
+	Revision string `yaml:"revision"`
+	Upstream way    `yaml:"upstream"`
+	Client   way    `yaml:"client"`
+	Scenario string `yaml:"scenario"`
+	Check    string `yaml:"check"`
+	Fails    bool   `yaml:"fails"`
+	Reason   string `yaml:"reason"`
 }
 
 func (e expectation) matches(d difference) bool {
-	return e.Scenario == d.scenario &&
+	return fits(e.Scenario, d.scenario) &&
 		(e.Fails || !d.fails) &&
-		(e.Check == "" || e.Check == d.check) &&
+		(e.Check == "" || fits(e.Check, d.check)) &&
 		(e.Revision == "" || e.Revision == d.run.revision) &&
-		(e.Upstream == "" || e.Upstream == d.run.upstream)
+		(e.Upstream == "" || e.Upstream == d.run.way) &&
+		(e.Client == "" || e.Client == d.run.way)
+}
+
+// fits compares a name with a pattern. A bad pattern is found when the list is read.
+func fits(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok && err == nil
 }
 
 func (e expectation) String() string {
 	parts := []string{e.Scenario}
-	for _, p := range []string{e.Check, e.Revision, string(e.Upstream)} {
+	for _, p := range []string{e.Check, e.Revision, string(e.Upstream), string(e.Client)} {
 		if p != "" {
 			parts = append(parts, p)
 		}
@@ -129,25 +154,30 @@ func (e expectation) String() string {
 }
 
 // readExpected reads the list of expected failures. Each entry needs a scenario and a reason.
-func readExpected(path string) ([]expectation, error) {
-	text, err := os.ReadFile(path)
+func readExpected(file string) ([]expectation, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	var file struct {
+	var list struct {
 		Failures []expectation `yaml:"failures"`
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
-	if err := dec.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := dec.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	for i, e := range file.Failures {
+	for i, e := range list.Failures {
 		if e.Scenario == "" || e.Reason == "" {
-			return nil, fmt.Errorf("%s: entry %d needs a scenario and a reason", path, i+1)
+			return nil, fmt.Errorf("%s: entry %d needs a scenario and a reason", file, i+1)
+		}
+		for _, pattern := range []string{e.Scenario, e.Check} {
+			if _, err := path.Match(pattern, ""); err != nil {
+				return nil, fmt.Errorf("%s: entry %d: %q: %w", file, i+1, pattern, err)
+			}
 		}
 	}
-	return file.Failures, nil
+	return list.Failures, nil
 }
 
 // judge splits the differences into those that nobody expected and those that were, and finds the expectations that

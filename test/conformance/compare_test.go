@@ -6,11 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-var aRun = runKey{"2025-11-25", overStdio}
+var aRun = runKey{straight, "2025-11-25", overStdio}
+
+var aClient = runKey{asClient, "2025-11-25", modernClient}
 
 func ok(id string) check  { return check{ID: id, Status: statusSuccess} }
 func bad(id string) check { return check{ID: id, Status: statusFailure, ErrorMessage: "no answer"} }
@@ -62,16 +65,16 @@ func TestCompare(t *testing.T) {
 func TestJudge(t *testing.T) {
 	diffs := []difference{
 		{run: aRun, scenario: "ping", check: "wire", what: "differs"},
-		{run: runKey{"2026-07-28", overHTTP}, scenario: "ping", check: "wire", what: "differs"},
+		{run: runKey{straight, "2026-07-28", overHTTP}, scenario: "ping", check: "wire", what: "differs"},
 		{run: aRun, scenario: "list", check: "names", fails: true, what: "fails"},
 		{run: aRun, scenario: "call", check: "text", fails: true, what: "fails"},
 	}
 	expected := []expectation{
 		{Scenario: "ping", Revision: "2025-11-25", Reason: "r"},
-		{Scenario: "ping", Upstream: overStdio, Check: "wire", Reason: "r"},
+		{Scenario: "ping", Upstream: overStdio, Check: "w*e", Reason: "r"},
 		{Scenario: "ping", Check: "other", Reason: "r"},
 		{Scenario: "list", Reason: "r"},
-		{Scenario: "call", Fails: true, Reason: "r"},
+		{Scenario: "c*l", Fails: true, Reason: "r"},
 	}
 	surprises, known, stale := judge(diffs, expected)
 	if !slices.Equal(surprises, diffs[1:3]) {
@@ -98,6 +101,7 @@ func TestReadExpected(t *testing.T) {
 			want: []expectation{{Scenario: "ping", Revision: "2025-11-25", Upstream: overStdio, Reason: "because"}},
 		},
 		{name: "no reason", text: "failures:\n  - scenario: ping\n", mistake: "needs a scenario and a reason"},
+		{name: "a bad pattern", text: "failures:\n  - scenario: \"p[\"\n    reason: because\n", mistake: "syntax error"},
 		{name: "unknown key", text: "failures:\n  - scenaro: ping\n", mistake: "scenaro"},
 	}
 	for _, tt := range tests {
@@ -128,6 +132,12 @@ func wholeReport() report {
 	}
 	for _, key := range runs() {
 		rep.through[key] = rep.direct[key.revision]
+		if key.kind == asClient {
+			rep.through[key] = make(results)
+			for i := range revisionOf(key.revision).clientScenarios {
+				rep.through[key][strconv.Itoa(i)] = []check{ok("x")}
+			}
+		}
 	}
 	return rep
 }
@@ -156,6 +166,18 @@ func TestConclude(t *testing.T) {
 			expected: []expectation{{Scenario: "all", Reason: "r"}}, differs: true,
 		},
 		{
+			name:   "a client that fails",
+			change: func(r *report) { r.through[aClient]["0"] = []check{bad("x")} }, differs: true,
+		},
+		{
+			name:   "a client that is warned",
+			change: func(r *report) { r.through[aClient]["0"] = []check{{ID: "x", Status: statusWarning}} }, differs: true,
+		},
+		{
+			name:   "clients that run half",
+			change: func(r *report) { delete(r.through[aClient], "0") },
+		},
+		{
 			name:     "a difference that is expected",
 			change:   func(r *report) { r.through[aRun] = results{"all": {ok("x")}} },
 			expected: []expectation{{Scenario: "all", Revision: aRun.revision, Reason: "r"}}, ok: true,
@@ -166,7 +188,7 @@ func TestConclude(t *testing.T) {
 			rep := wholeReport()
 			tt.change(&rep)
 			var out bytes.Buffer
-			err := conclude(&out, options{}, rep, tt.expected)
+			err := conclude(&out, options{}, rep, map[kind][]expectation{straight: tt.expected})
 			if (err == nil) != tt.ok || errors.Is(err, errDiffers) != tt.differs {
 				t.Errorf("conclude = %v, want good = %v, differs = %v\n%s", err, tt.ok, tt.differs, out.String())
 			}
@@ -176,22 +198,60 @@ func TestConclude(t *testing.T) {
 
 func TestReadResults(t *testing.T) {
 	dir := t.TempDir()
-	one := filepath.Join(dir, "server-tools-list-2026-11-30T15-19-18-394Z")
-	if err := os.Mkdir(one, 0o700); err != nil {
-		t.Fatal(err)
+	server := filepath.Join(dir, "server-tools-list-2026-11-30T15-19-18-394Z")
+	client := filepath.Join(dir, "auth", "basic-cimd-2026-11-30T15-19-18-394Z")
+	for _, d := range []string{server, client} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := readResults(dir); err == nil {
 		t.Error("a scenario without checks.json is no error")
 	}
-	text := `[{"id":"a","status":"SUCCESS"},{"id":"b","status":"FAILURE","errorMessage":"m"},{"id":"c","status":"INFO"}]`
-	if err := os.WriteFile(filepath.Join(one, "checks.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	for d, text := range map[string]string{
+		server: `[{"id":"a","status":"SUCCESS"},{"id":"b","status":"FAILURE","errorMessage":"m"},{"id":"c","status":"INFO"}]`,
+		client: `[]`,
+	} {
+		if err := os.WriteFile(filepath.Join(d, "checks.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	got, err := readResults(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if passed, failed := got.totals(); passed != 1 || failed != 1 || !slices.Equal(got.scenarios(), []string{"tools-list"}) {
-		t.Errorf("results = %v, want one passed and one failed in tools-list", got)
+	if want := []string{"auth/basic-cimd", "tools-list"}; !slices.Equal(got.scenarios(), want) {
+		t.Errorf("scenarios = %q, want %q", got.scenarios(), want)
+	}
+	if passed, failed := got.totals(); passed != 1 || failed != 1 {
+		t.Errorf("%d passed and %d failed, want one of each", passed, failed)
+	}
+}
+
+func TestTheEraOfTheReferenceServer(t *testing.T) {
+	r := &rig{server: "server"}
+	for _, tt := range []struct {
+		key  runKey
+		want string // the forced protocol and the sharing
+	}{
+		{runKey{straight, "2025-11-25", overHTTP}, ""},
+		{runKey{straight, "2026-07-28", overHTTP}, ""},
+		{runKey{straight, "2025-06-18", overStdio}, "legacy"},
+		{runKey{straight, "2026-07-28", overStdio}, "modern"},
+		{runKey{crossed, "2025-11-25", overHTTP}, "modern"},
+		{runKey{crossed, "2025-11-25", overStdio}, "modern"},
+		{runKey{crossed, "2026-07-28", overHTTP}, "legacy"},
+		{runKey{crossed, "2026-07-28", overStdio}, "legacy session"},
+	} {
+		server := r.reference(tt.key, "http://server")
+		got := []string{}
+		for _, k := range []string{"protocol", "sharing"} {
+			if v, ok := server[k].(string); ok {
+				got = append(got, v)
+			}
+		}
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("%s: %q, want %q", tt.key, s, tt.want)
+		}
 	}
 }

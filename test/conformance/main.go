@@ -1,7 +1,14 @@
-// Command conformance runs the official conformance suite against a reference server, once directly and once through
-// the proxy, for every revision of the protocol and for upstreams reached over HTTP and over stdio. What the server
-// passes directly it must pass through the proxy too; the exceptions stand, with their reasons, in
-// expected-failures.yml beside this file, and one that is no longer needed fails the run as well.
+// Command conformance runs the official conformance suite, from both sides.
+//
+// As a client the suite tests a reference server, once directly and then through the proxy: for every revision of the
+// protocol, over HTTP and over stdio, with the reference server in the era of the revision and in the other one. What the
+// server passes directly it must pass through the proxy too.
+//
+// As a server the suite tests the proxy as its client: the command edge beside this file starts a proxy before a mock
+// server of the suite and drives a client of each era through it. Everything must pass.
+//
+// The exceptions stand, with their reasons, in three lists beside this file, and one that is no longer needed fails the
+// run as well.
 package main
 
 import (
@@ -21,9 +28,16 @@ import (
 // errDiffers is the end of a run in which the proxy changed a result.
 var errDiffers = errors.New("the proxy changes results")
 
+// expectedFiles are the lists of what may fail, by kind of run.
+var expectedFiles = map[kind]string{
+	straight: "expected-failures.yml",
+	crossed:  "expected-crossed.yml",
+	asClient: "expected-client.yml",
+}
+
 type options struct {
 	npm        string // the folder with node_modules
-	expected   string // the list of expected failures
+	expected   string // the folder of the lists of expected failures
 	table      string // where the table goes besides stdout; empty for nowhere
 	directOnly bool
 	verbose    bool
@@ -57,9 +71,11 @@ func run(ctx context.Context, args []string) error {
 		}
 		_ = os.RemoveAll(work)
 	}()
-	expected, err := readExpected(o.expected)
-	if err != nil {
-		return err
+	expected := make(map[kind][]expectation)
+	for k, name := range expectedFiles {
+		if expected[k], err = readExpected(filepath.Join(o.expected, name)); err != nil {
+			return err
+		}
 	}
 	r, err := newRig(ctx, o, work)
 	if err != nil {
@@ -80,9 +96,9 @@ func parse(args []string) (options, error) {
 	var o options
 	fs := flag.NewFlagSet("conformance", flag.ContinueOnError)
 	fs.StringVar(&o.npm, "npm", filepath.Join(root, ".cache", "npm"), "`folder` in which the suite is installed")
-	fs.StringVar(&o.expected, "expected-failures", filepath.Join(root, "test", "conformance", "expected-failures.yml"),
-		"`file` with the expected failures")
-	fs.StringVar(&o.table, "table", "", "`file` that gets the table too")
+	fs.StringVar(&o.expected, "expected-failures", filepath.Join(root, "test", "conformance"),
+		"`folder` with the lists of expected failures")
+	fs.StringVar(&o.table, "table", "", "`file` that gets the tables too")
 	fs.BoolVar(&o.directOnly, "direct-only", false, "test the reference server alone, without a proxy")
 	fs.BoolVar(&o.verbose, "v", false, "print what the suite prints")
 	fs.BoolVar(&o.keep, "keep", false, "keep the results and logs")

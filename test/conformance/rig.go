@@ -19,27 +19,52 @@ const referenceServer = "github.com/modelcontextprotocol/go-sdk/conformance/ever
 // readyTimeout is how long a program may take until it serves.
 const readyTimeout = time.Minute
 
-// upstream is how the proxy reaches the reference server.
-type upstream string
+// way is how the proxy reaches the reference server, or what the client is that goes through the proxy to a server of
+// the suite.
+type way string
 
 const (
-	overHTTP  upstream = "http"
-	overStdio upstream = "stdio"
+	overHTTP  way = "http"
+	overStdio way = "stdio"
+
+	legacyClient way = "legacy"
+	modernClient way = "modern"
 )
 
-// report holds what was measured: by revision directly, and by revision and upstream through the proxy.
+// kind tells the kinds of runs apart.
+type kind string
+
+const (
+	// straight runs have the reference server in the era of the revision.
+	straight kind = "straight"
+	// crossed runs have it in the other era, so that the proxy translates all.
+	crossed kind = "crossed"
+	// asClient runs put the proxy between servers of the suite and a client of the SDK.
+	asClient kind = "client"
+)
+
+// runKey names one run through the proxy.
+type runKey struct {
+	kind     kind
+	revision string
+	way      way
+}
+
+func (k runKey) String() string {
+	switch k.kind {
+	case crossed:
+		return k.revision + " over " + string(k.way) + " to a server of the other era"
+	case asClient:
+		return "servers of " + k.revision + " for a " + string(k.way) + " client"
+	}
+	return k.revision + " over " + string(k.way)
+}
+
+// report holds what was measured: by revision directly, and by run through the proxy.
 type report struct {
 	direct  map[string]results
 	through map[runKey]results
 }
-
-// runKey names one run through the proxy.
-type runKey struct {
-	revision string
-	upstream upstream
-}
-
-func (k runKey) String() string { return k.revision + " over " + string(k.upstream) }
 
 // rig has the programs that a run puts together.
 type rig struct {
@@ -47,6 +72,7 @@ type rig struct {
 	work       string
 	server     string // the binary of the reference server
 	proxy      string // the binary of the proxy; empty without one
+	edge       string // the binary of the client with a proxy before it
 	directOnly bool
 }
 
@@ -55,12 +81,18 @@ func newRig(ctx context.Context, o options, work string) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{suite: s, work: work, server: filepath.Join(work, "everything-server"), directOnly: o.directOnly}
+	r := &rig{
+		suite: s, work: work, directOnly: o.directOnly,
+		server: filepath.Join(work, "everything-server"), edge: filepath.Join(work, "edge"),
+	}
 	if err := harness.Build(ctx, referenceServer, r.server); err != nil {
 		return nil, err
 	}
 	if o.directOnly {
 		return r, nil
+	}
+	if err := harness.Build(ctx, "./test/conformance/edge", r.edge); err != nil {
+		return nil, err
 	}
 	r.proxy, err = harness.BuildProxy(ctx, work)
 	return r, err
@@ -70,53 +102,54 @@ func newRig(ctx context.Context, o options, work string) (*rig, error) {
 func (r *rig) all(ctx context.Context) (report, error) {
 	rep := report{direct: make(map[string]results), through: make(map[runKey]results)}
 	for _, rev := range revisions {
-		if err := r.revision(ctx, rev, rep); err != nil {
-			return rep, fmt.Errorf("revision %s: %w", rev.name, err)
+		direct, err := r.directly(ctx, rev)
+		if err != nil {
+			return rep, fmt.Errorf("revision %s directly: %w", rev.name, err)
 		}
+		rep.direct[rev.name] = direct
+	}
+	if r.directOnly {
+		return rep, nil
+	}
+	for _, key := range runs() {
+		got, err := r.through(ctx, key)
+		if err != nil {
+			return rep, fmt.Errorf("through the proxy, %s: %w", key, err)
+		}
+		rep.through[key] = got
 	}
 	return rep, nil
 }
 
-// revision tests one revision directly and through the proxy.
-func (r *rig) revision(ctx context.Context, rev revision, rep report) error {
-	direct, err := r.directly(ctx, rev)
-	if err != nil {
-		return fmt.Errorf("directly: %w", err)
+// through makes one run through the proxy.
+func (r *rig) through(ctx context.Context, key runKey) (results, error) {
+	dir := filepath.Join(r.work, string(key.kind)+"-"+key.revision+"-"+string(key.way))
+	if key.kind == asClient {
+		command := r.edge + " -proxy " + r.proxy + " -client " + string(key.way)
+		return r.suite.client(ctx, key.revision, command, dir)
 	}
-	rep.direct[rev.name] = direct
-	if r.directOnly {
-		return nil
-	}
-	for _, up := range []upstream{overHTTP, overStdio} {
-		key := runKey{rev.name, up}
-		got, err := r.throughProxy(ctx, rev, up)
-		if err != nil {
-			return fmt.Errorf("through the proxy %s: %w", key, err)
-		}
-		rep.through[key] = got
-	}
-	return nil
+	return r.throughProxy(ctx, key, dir)
 }
 
 // directly runs the suite against the reference server itself. Each run has a server of its own: the suite changes what
 // it offers.
 func (r *rig) directly(ctx context.Context, rev revision) (results, error) {
-	url, server, err := r.startServer(ctx, rev)
+	url, server, err := r.startServer(ctx, rev.name, rev.stateless)
 	if err != nil {
 		return nil, err
 	}
 	defer server.Kill()
-	return r.suite.run(ctx, rev, url, filepath.Join(r.work, "direct-"+rev.name))
+	return r.suite.server(ctx, rev.name, url, filepath.Join(r.work, "direct-"+rev.name))
 }
 
-// startServer starts the reference server over HTTP in the mode of the revision.
-func (r *rig) startServer(ctx context.Context, rev revision) (string, *harness.Process, error) {
+// startServer starts the reference server over HTTP, in the one era or the other.
+func (r *rig) startServer(ctx context.Context, name string, stateless bool) (string, *harness.Process, error) {
 	addr, err := harness.FreeAddr()
 	if err != nil {
 		return "", nil, err
 	}
-	p, err := r.start(ctx, "server-"+rev.name, addr,
-		r.server, "-http", addr, "-stateless="+strconv.FormatBool(rev.stateless))
+	p, err := r.start(ctx, "server-"+name, addr,
+		r.server, "-http", addr, "-stateless="+strconv.FormatBool(stateless))
 	return "http://" + addr + "/mcp", p, err
 }
 
@@ -135,13 +168,13 @@ func (r *rig) start(ctx context.Context, name, addr string, argv ...string) (*ha
 }
 
 // throughProxy runs the suite against a proxy that has the reference server and two more behind it.
-func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream) (got results, err error) {
-	url, server, err := r.startServer(ctx, rev)
+func (r *rig) throughProxy(ctx context.Context, key runKey, dir string) (got results, err error) {
+	name := filepath.Base(dir)
+	url, server, err := r.startServer(ctx, name, modernServer(key))
 	if err != nil {
 		return nil, err
 	}
 	defer server.Kill()
-	name := "proxy-" + rev.name + "-" + string(up)
 	demoAddr, err := harness.FreeAddr()
 	if err != nil {
 		return nil, err
@@ -151,7 +184,7 @@ func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream) (got 
 		return nil, err
 	}
 	defer demo.Kill()
-	config, err := r.writeConfig(name, rev, up, url, "http://"+demoAddr+"/mcp")
+	config, err := r.writeConfig(name, key, url, "http://"+demoAddr+"/mcp")
 	if err != nil {
 		return nil, err
 	}
@@ -172,29 +205,24 @@ func (r *rig) throughProxy(ctx context.Context, rev revision, up upstream) (got 
 	if err != nil {
 		return nil, err
 	}
-	return r.suite.run(ctx, rev, "http://"+addr+"/mcp", filepath.Join(r.work, name))
+	return r.suite.server(ctx, key.revision, "http://"+addr+"/mcp", dir)
+}
+
+// modernServer says which era the reference server speaks in a run.
+func modernServer(key runKey) bool {
+	return (key.kind == crossed) != revisionOf(key.revision).stateless
 }
 
 // writeConfig writes the configuration of a proxy whose first upstream keeps its names: the suite asks for names of
 // tools, prompts and resources that are fixed.
-func (r *rig) writeConfig(name string, rev revision, up upstream, url, demoURL string) (string, error) {
-	reference := map[string]any{"tool_prefix": ""}
-	if up == overHTTP {
-		reference["type"], reference["url"] = "http", url
-	} else {
-		reference["command"], reference["args"] = r.server, []string{}
-		// Over stdio the reference server speaks both eras; directly it is tested in that of the revision.
-		if !rev.stateless {
-			reference["protocol"] = "legacy"
-		}
-	}
+func (r *rig) writeConfig(name string, key runKey, url, demoURL string) (string, error) {
 	// A struct, because the order counts: the first of two owners of a URI has it.
 	var servers struct {
 		Reference map[string]any `json:"reference"`
 		Child     map[string]any `json:"child"`
 		Remote    map[string]any `json:"remote"`
 	}
-	servers.Reference = reference
+	servers.Reference = r.reference(key, url)
 	servers.Child = map[string]any{"command": r.proxy, "args": []string{"demo-server"}, "tool_prefix": "child_"}
 	servers.Remote = map[string]any{"type": "http", "url": demoURL, "tool_prefix": "remote_"}
 	text, err := json.MarshalIndent(map[string]any{
@@ -210,4 +238,26 @@ func (r *rig) writeConfig(name string, rev revision, up upstream, url, demoURL s
 	}
 	path := filepath.Join(r.work, name+".json")
 	return path, os.WriteFile(path, text, 0o600)
+}
+
+// reference is the configuration of the reference server. Over HTTP it speaks one era and the proxy finds out which; over
+// stdio it speaks both, and gets the one that the run is about.
+func (r *rig) reference(key runKey, url string) map[string]any {
+	server := map[string]any{"tool_prefix": ""}
+	if key.way == overHTTP {
+		server["type"], server["url"] = "http", url
+		if key.kind == straight {
+			return server
+		}
+	} else {
+		server["command"], server["args"] = r.server, []string{}
+	}
+	if server["protocol"] = "legacy"; modernServer(key) {
+		server["protocol"] = "modern"
+	} else if key.kind == crossed && key.way == overStdio {
+		// The suite asks for input and never comes back. As long as such a call waits, nobody can tell whose the next
+		// question of the same process is.
+		server["sharing"] = "session"
+	}
+	return server
 }

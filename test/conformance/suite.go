@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
+	"strconv"
 	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/test/harness"
@@ -22,13 +25,20 @@ type revision struct {
 	// checks is how many checks the pinned suite makes against the reference server. It guards against a suite that
 	// runs half and finds nothing wrong.
 	checks int
+	// clientScenarios is how many scenarios it has for clients; zero where they are all about logging in.
+	clientScenarios int
 }
 
 var revisions = []revision{
 	{name: "2025-03-26", checks: 3},
-	{name: "2025-06-18", checks: 56},
-	{name: "2025-11-25", checks: 82},
-	{name: "2026-07-28", checks: 153, stateless: true},
+	{name: "2025-06-18", checks: 56, clientScenarios: 5},
+	{name: "2025-11-25", checks: 82, clientScenarios: 19},
+	{name: "2026-07-28", checks: 153, clientScenarios: 33, stateless: true},
+}
+
+// revisionOf gives the revision of that name, which must be one of ours.
+func revisionOf(name string) revision {
+	return revisions[slices.IndexFunc(revisions, func(r revision) bool { return r.name == name })]
 }
 
 // results maps a scenario to the outcome of its checks, in the order in which the suite made them.
@@ -37,14 +47,16 @@ type results map[string][]check
 // check is one entry of a scenario's checks.json.
 type check struct {
 	ID           string `json:"id"`
+	Description  string `json:"description"`
 	Status       string `json:"status"`
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// The statuses of a check that count; the others are remarks.
+// The statuses of a check that count, and that of an advice that was not followed; the others are remarks.
 const (
 	statusSuccess = "SUCCESS"
 	statusFailure = "FAILURE"
+	statusWarning = "WARNING"
 )
 
 // totals counts passed and failed checks.
@@ -82,12 +94,25 @@ func newSuite(o options) (suite, error) {
 	return suite{node: node, script: script, timeout: o.runTimeout, verbose: o.verbose}, nil
 }
 
-// run tests the server at url and gives what the suite wrote into dir.
-func (s suite) run(ctx context.Context, rev revision, url, dir string) (results, error) {
+// server tests the server at url and gives what the suite wrote into dir.
+func (s suite) server(ctx context.Context, revision, url, dir string) (results, error) {
+	return s.run(ctx, dir, "server", "--url", url, "--suite", "all", "--spec-version", revision)
+}
+
+// client tests the client that command starts, by mock servers of the suite, all scenarios at once.
+func (s suite) client(ctx context.Context, revision, command, dir string) (results, error) {
+	return s.run(ctx, dir, "client", "--command", command, "--suite", "all", "--spec-version", revision,
+		"--timeout", strconv.FormatInt(scenarioTimeout.Milliseconds(), 10))
+}
+
+// scenarioTimeout bounds one client of the suite. Many start at once, each with a proxy of its own.
+const scenarioTimeout = 2 * time.Minute
+
+// run starts the suite and gives what it wrote into dir.
+func (s suite) run(ctx context.Context, dir string, args ...string) (results, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, s.node, s.script, "server",
-		"--url", url, "--suite", "all", "--spec-version", rev.name, "-o", dir)
+	cmd := exec.CommandContext(ctx, s.node, append(append([]string{s.script}, args...), "-o", dir)...)
 	out, err := cmd.CombinedOutput()
 	if s.verbose {
 		fmt.Printf("%s\n", out)
@@ -104,31 +129,36 @@ func (s suite) run(ctx context.Context, rev revision, url, dir string) (results,
 	return got, nil
 }
 
-// resultDir is the name of a scenario's folder: server-<scenario>-<time>.
-var resultDir = regexp.MustCompile(`^server-(.+)-\d{4}-\d{2}-\d{2}T[0-9-]+Z$`)
+// resultDir is the name of a scenario's folder: <scenario>-<time>, with a word before it where servers are tested. A
+// scenario with a slash in its name lies deeper.
+var resultDir = regexp.MustCompile(`^(?:server-)?(.+)-\d{4}-\d{2}-\d{2}T[0-9-]+Z$`)
 
 func readResults(dir string) (results, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
 	out := make(results)
-	for _, e := range entries {
-		m := resultDir.FindStringSubmatch(e.Name())
-		if m == nil {
-			return nil, fmt.Errorf("%s is not the folder of a scenario", e.Name())
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
 		}
-		text, err := os.ReadFile(filepath.Join(dir, e.Name(), "checks.json"))
+		name, err := filepath.Rel(dir, path)
 		if err != nil {
-			return nil, err
+			return err
+		}
+		m := resultDir.FindStringSubmatch(filepath.ToSlash(name))
+		if m == nil {
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(path, "checks.json"))
+		if err != nil {
+			return err
 		}
 		var checks []check
 		if err := json.Unmarshal(text, &checks); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		out[m[1]] = append(out[m[1]], checks...)
-	}
-	return out, nil
+		return fs.SkipDir
+	})
+	return out, err
 }
 
 // scenarios gives the names in order.
