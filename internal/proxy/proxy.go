@@ -81,7 +81,7 @@ func New(o Options, relay *Relay) *Proxy {
 	p.requestPrefix = randomPrefix()
 	p.catalog.merge = func(l map[string]*listing) *snapshot {
 		for id, listed := range l {
-			if runsTasks(listed.peer) {
+			if listed.peer.RunsTasks {
 				p.metrics.runsTasks(id)
 			}
 		}

@@ -29,18 +29,10 @@ var taskMethods = map[wire.Era][]string{
 	wire.Modern: {methodTaskGet, methodTaskUpdate, methodTaskCancel},
 }
 
-// runsTasks says whether a server runs calls of tools as tasks, in the manner of its era.
-func runsTasks(peer *upstream.Peer) bool {
-	if peer.Era == wire.Modern {
-		return peer.Has("extensions", upstream.TasksExtension)
-	}
-	return peer.Has("tasks", "requests", "tools", "call")
-}
-
 // viewRunsTasks says whether a server of this view runs tasks in the manner of that era, and whether it takes cancels.
 func (p *Proxy) viewRunsTasks(viewKey string, era wire.Era) (runs, cancels bool) {
 	for _, u := range p.view(&Caller{View: viewKey}).ups {
-		if peer := u.Peer(); peer != nil && peer.Era == era && runsTasks(peer) {
+		if peer := u.Peer(); peer != nil && peer.Era == era && peer.RunsTasks {
 			runs = true
 			cancels = cancels || peer.Has("tasks", "cancel")
 		}
@@ -157,7 +149,7 @@ func (c *call) begin() (extra []member, _ Answer, _ Outcome, ok bool) {
 		}
 		return nil, Answer{}, OK, true
 	}
-	if c.method != "tools/call" || !runsTasks(c.peer) {
+	if c.method != "tools/call" || !c.peer.RunsTasks {
 		if c.asksForTask() && c.viewHasTasks() {
 			return nil, c.noTask(), Invalid, false
 		}
@@ -212,7 +204,7 @@ func (c *call) noTask() Answer {
 // dropsTask says whether params.task must not reach the server. A legacy one that runs no tasks makes nothing of it.
 func (c *call) dropsTask() bool {
 	bothLegacy := c.req.Caller.Era == wire.Legacy && c.peer.Era == wire.Legacy
-	return c.method == "tools/call" && !c.tasks.relays && (!bothLegacy || runsTasks(c.peer))
+	return c.method == "tools/call" && !c.tasks.relays && (!bothLegacy || c.peer.RunsTasks)
 }
 
 // errTasksOff means that a call needs a task to be followed where the configuration has switched that off.
@@ -242,7 +234,7 @@ func (c *call) taskCaps(p *wire.Patch) {
 // taskMeta changes what of _meta is about tasks.
 func (c *call) taskMeta(p *wire.Patch) {
 	f := c.req.Frame
-	if c.req.Caller.Era == wire.Modern && c.peer.Era == wire.Modern {
+	if c.req.Caller.Era == wire.Modern && c.peer.Era == wire.Modern && (c.req.Caller.Caps&CapTasks != 0 || c.tasks.declares) {
 		c.taskCaps(p)
 	}
 	if related, ok := wire.ObjectAt(f.Raw, f.Meta.Get(f.Raw, wire.MetaRelatedTask)); ok {
@@ -362,5 +354,5 @@ func taskRequest(u *upstream.Upstream, peer *upstream.Peer, caps Caps, method, i
 
 // followable says whether a call of a client that knows no tasks may become one that the proxy follows.
 func (c *call) followable() bool {
-	return c.method == "tools/call" && c.peer.Era == wire.Modern && runsTasks(c.peer) && c.item.Upstream.Config().Tasks.Enabled && !c.tasks.relays
+	return c.method == "tools/call" && c.peer.Era == wire.Modern && c.peer.RunsTasks && c.item.Upstream.Config().Tasks.Enabled && !c.tasks.relays
 }

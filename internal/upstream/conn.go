@@ -65,6 +65,8 @@ type Peer struct {
 	Name         string // of Info, for status pages only
 	Software     string
 	Instructions string
+	// RunsTasks says whether the server runs calls of tools as tasks, in the manner of its era.
+	RunsTasks bool
 }
 
 // Has says whether a capability is declared; path goes down into objects.

@@ -96,6 +96,7 @@ func (s *slot) live(ctx context.Context) error {
 		}
 	}
 	s.u.log.Info("upstream ready", zap.String("era", peer.Era.String()), zap.String("revision", peer.Version), zap.String("server", peer.Name))
+	peer.RunsTasks = peer.runsTasks()
 	s.set(func() {
 		s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil
 		s.generation = s.u.newGeneration()

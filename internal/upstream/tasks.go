@@ -163,11 +163,19 @@ func (u *Upstream) WatchTasks(ids []string) {
 // TellsOfTasks says whether the subscription of everybody's first connection is one that news of tasks come on.
 func (u *Upstream) TellsOfTasks() bool {
 	peer := u.Peer()
-	return u.cfg.Sharing == config.SharingShared && u.cfg.Instances <= 1 && peer != nil && peer.Era == wire.Modern && peer.Has("extensions", TasksExtension)
+	return u.cfg.Sharing == config.SharingShared && u.cfg.Instances <= 1 && peer != nil && peer.Era == wire.Modern && peer.RunsTasks
 }
 
 // TasksExtension is the name of the tasks of the modern era among the extensions of a capabilities object.
 const TasksExtension = wire.MetaPrefix + "tasks"
+
+// runsTasks reads RunsTasks off the capabilities.
+func (p *Peer) runsTasks() bool {
+	if p.Era == wire.Modern {
+		return p.Has("extensions", TasksExtension)
+	}
+	return p.Has("tasks", "requests", "tools", "call")
+}
 
 // stringArray is a JSON array of strings.
 func stringArray(list []string) string {
