@@ -80,15 +80,11 @@ func (r *reader) checkReferences(root *node, cfg *Config) {
 		r.checkTokens(section.value, cfg)
 	}
 	for _, s := range cfg.Servers {
-		if s.URL == "" || !PointsAtSelf(s.URL.Reveal(), cfg.Proxy.Listen) {
-			continue
+		if s.URL != "" && PointsAtSelf(s.URL.Reveal(), cfg.Proxy.Listen) {
+			r.serverMistake(root, s.ID, "url", "leads back to this proxy itself")
 		}
-		r.id = s.ID
-		canon := place{canon: roots[0]}.member(member{key: s.ID})
-		o := r.origins[canon.member(member{key: "url"}).canon]
-		r.mistake(place{path: joinPath(joinPath(r.rootOf(root), s.ID), "url")}, o.line, "leads back to this proxy itself")
-		r.id = ""
 	}
+	r.checkForwards(root, cfg)
 }
 
 func (r *reader) rootOf(root *node) string {

@@ -69,6 +69,8 @@ var serverFields = []field[draft]{
 		def: "none", read: readHeaders, show: showHeaders},
 	{key: "auth_token", typ: "string", doc: "Sent to `url` as `Authorization: Bearer ...`.", example: `"${TOKEN:-none}"`,
 		def: "none", read: readAuthToken, show: showAuthToken},
+	textsField("forward_headers", "Headers of the client's request that the server gets too: as headers, or over stdio under `forwarded_headers` in `_meta`. Credentials and headers of the protocol cannot be forwarded.", `["X-Request-Id"]`,
+		func(d *draft) *[]string { return &d.ForwardHeaders }, isForwardable),
 	{key: "type", typ: "`stdio`, `http`, `sse`", doc: "How the server is reached; other spellings are listed below. Without it, `command` means `stdio`, and `url` means `http` with `sse` tried after it.",
 		example: `"sse"`, def: "inferred", read: readType, value: showType},
 	boolField("disabled", "Leaves the server out without removing it.", `true`, func(d *draft) *bool { return &d.Disabled }),
@@ -88,6 +90,8 @@ var serverFields = []field[draft]{
 	durationField("call_timeout", "How long a call may go without a sign of life; progress begins it anew.", `"5m"`, time.Millisecond,
 		func(d *draft) *time.Duration { return &d.CallTimeout }),
 	durationField("max_call_time", "How long a call may take in all.", `"1h"`, time.Millisecond, func(d *draft) *time.Duration { return &d.MaxCallTime }),
+	withDefault("`0`, never", durationField("idle_stop", "After this time without a call or a watched resource the connection is ended, and a program is stopped. What it offers stays listed; the next call starts it again.", `"15m"`, 0,
+		func(d *draft) *time.Duration { return &d.IdleStop })),
 	groupField("restart", "Waits between attempts to start or reach the server.", `{"initial_delay": "2s"}`, restartFields, func(d *draft) *Restart { return &d.Restart }),
 	{key: "tool_prefix", typ: "string", doc: "Put before each tool name in place of `naming.template`; may be empty.", example: `"gh_"`,
 		def: "not set", read: readToolPrefix, value: showToolPrefix},
@@ -104,8 +108,7 @@ var serverFields = []field[draft]{
 
 // serverLater are keys of a server that another version will know.
 var serverLater = []string{
-	"idle_stop", "prewarm", "start", "forward_caller_auth",
-	"forward_headers", "auth", "reinit_on_expired_session", "max_result_size",
+	"prewarm", "start", "forward_caller_auth", "auth", "reinit_on_expired_session", "max_result_size",
 }
 
 func withDefault[T any](def string, f field[T]) field[T] {

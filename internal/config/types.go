@@ -39,6 +39,9 @@ type Server struct {
 	URL       Secret // used verbatim; may carry credentials in its query
 	Headers   map[string]Secret
 	AuthToken Secret
+	// ForwardHeaders are the headers of clients that the server gets, in canonical form: as headers over HTTP, under
+	// "forwarded_headers" in _meta over stdio.
+	ForwardHeaders []string
 
 	Protocol  Protocol
 	Sharing   Sharing
@@ -48,6 +51,8 @@ type Server struct {
 	CallTimeout    time.Duration
 	MaxCallTime    time.Duration
 	Restart        Restart
+	// IdleStop is after how long without use a connection is ended until it is needed again; 0 for never.
+	IdleStop time.Duration
 
 	// ToolPrefix takes the place of the naming template; nil where it is not set, "" is a prefix too.
 	ToolPrefix *string

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -35,6 +36,9 @@ type Request struct {
 	// Param gives the value of a Mcp-Param header, decoded, and whether it is there and well-formed; nil where the
 	// transport has no headers.
 	Param func(name string) (value string, ok bool)
+	// Headers are those that came with the request; nil where the transport has none. Only what an upstream's
+	// forward_headers name is taken from them.
+	Headers http.Header
 }
 
 // Sink takes what belongs to a request before its answer.

@@ -47,6 +47,9 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	if c.peer.Era == wire.Modern && len(it.offer.params) > 0 {
 		out.Params = headersFor(it.offer.params, f.Body.Get(f.Raw, "arguments").Of(f.Raw))
 	}
+	if it.Upstream.Config().URL != "" {
+		out.Headers = c.forwardedHeaders()
+	}
 	return out
 }
 
@@ -93,7 +96,7 @@ func (c *call) rewriteMeta(p *wire.Patch, id []byte) {
 		}
 	}
 	c.taskMeta(p)
-	add = c.configured(p, add)
+	add = c.configured(p, c.forwarded(p, add))
 	if len(add) == 0 {
 		return
 	}

@@ -98,7 +98,7 @@ func (p *poster) runBatch(s *session, requests []*wire.Frame, failed []proxy.Ans
 			key := wire.IDKey(f.ID.Of(f.Raw))
 			r := s.enter(key, cancel)
 			defer s.leave(key, r)
-			a := p.m.proxy.Handle(ctx, cancel, s.state.request(p.m.proxy, s.caller, s.unread, f, x))
+			a := p.m.proxy.Handle(ctx, cancel, p.request(s, f, x))
 			if !a.Ended {
 				answers.add(&a)
 				a.Release()

@@ -172,7 +172,7 @@ func (p *poster) modernRequest(caller *proxy.Caller, f *wire.Frame) {
 	x := p.m.newExchange(p.w, p.accept)
 	stop := context.AfterFunc(p.r.Context(), func() { cancel(proxy.CauseClient) })
 	defer stop()
-	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: caller, Frame: f, Sink: x, Param: p.param})
+	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: caller, Frame: f, Sink: x, Param: p.param, Headers: p.r.Header})
 	if a.Ended {
 		x.silent()
 		return

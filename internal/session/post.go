@@ -118,11 +118,18 @@ func (p *poster) legacyRequest(s *session, f *wire.Frame) {
 	defer s.leave(key, r)
 	x, stop := p.exchange(s, cancel, func() []byte { return answerTooLarge(f.ID.Of(f.Raw)) })
 	defer stop()
-	a := p.m.proxy.Handle(ctx, cancel, s.state.request(p.m.proxy, s.caller, s.unread, f, x))
+	a := p.m.proxy.Handle(ctx, cancel, p.request(s, f, x))
 	if a.Ended {
 		x.finishSilently(f.ID.Of(f.Raw))
 		return
 	}
 	x.finish(&a, http.StatusOK)
 	a.Release()
+}
+
+// request is one of a session, with what its state and this POST add.
+func (p *poster) request(s *session, f *wire.Frame, x proxy.Sink) *proxy.Request {
+	r := s.state.request(p.m.proxy, s.caller, s.unread, f, x)
+	r.Headers = p.r.Header
+	return r
 }

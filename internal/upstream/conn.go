@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -19,6 +20,8 @@ type Outgoing struct {
 	Task string
 	// Params are the further headers of modern HTTP that mirror annotated arguments.
 	Params []Param
+	// Headers are those of the client's request that the upstream gets as well; over stdio they stand in the frame.
+	Headers http.Header
 }
 
 // Param is one Mcp-Param header (2026-07-28, streamable HTTP, "Custom Headers from Tool Parameters").

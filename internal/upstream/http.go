@@ -143,6 +143,15 @@ func (c *httpConn) sessionID() string {
 	return ""
 }
 
+// forward adds headers of a client. None takes the place of the protocol's or of a configured one.
+func (c *httpConn) forward(h, from http.Header) {
+	for k, v := range from {
+		if _, ours := c.static[k]; !ours && !protocolHeaders[k] {
+			h[k] = v
+		}
+	}
+}
+
 // mirror sets the headers that repeat what a modern request says in its body.
 func mirror(h http.Header, out *Outgoing, version string) {
 	h["Mcp-Protocol-Version"] = []string{version}

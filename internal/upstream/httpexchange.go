@@ -58,6 +58,7 @@ func (x *httpExchange) post(ctx context.Context) error {
 	} else if p == nil && x.out.Method == "server/discover" {
 		mirror(req.Header, x.out, wire.LatestModern)
 	}
+	x.c.forward(req.Header, x.out.Headers)
 	resp, err := x.c.roundTrip(req, x.out.Frame)
 	if err != nil {
 		return err

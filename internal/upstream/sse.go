@@ -127,10 +127,15 @@ func (c *sseConn) tooLong(head []byte, events *wire.EventReader) {
 
 // send posts one message; its answer, if it has one, comes on the stream.
 func (c *sseConn) send(ctx context.Context, frame []byte) error {
+	return c.sendWith(ctx, frame, nil)
+}
+
+func (c *sseConn) sendWith(ctx context.Context, frame []byte, of http.Header) error {
 	req := c.httpConn.request(ctx, http.MethodPost, frame, "")
 	c.mu.Lock()
 	req.URL = c.post
 	c.mu.Unlock()
+	c.forward(req.Header, of)
 	resp, err := c.roundTrip(req, frame)
 	if err != nil {
 		return err
@@ -148,7 +153,7 @@ func (c *sseConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
 		return nil, err
 	}
 	x := &boxExchange{m: c.mux, id: out.ID, box: box, send: c.send}
-	x.write = func(ctx context.Context) error { return c.send(ctx, out.Frame) }
+	x.write = func(ctx context.Context) error { return c.sendWith(ctx, out.Frame, out.Headers) }
 	return x, nil
 }
 

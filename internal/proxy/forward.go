@@ -1,0 +1,51 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// forwardedMember is where headers stand for upstreams that have none of their own.
+const forwardedMember = "forwarded_headers"
+
+// forwardedHeaders are the headers of the client's request that the configuration passes on to this upstream.
+func (c *call) forwardedHeaders() http.Header {
+	var h http.Header
+	for _, name := range c.item.Upstream.Config().ForwardHeaders {
+		if v := c.req.Headers[name]; len(v) > 0 {
+			if h == nil {
+				h = http.Header{}
+			}
+			h[name] = v
+		}
+	}
+	return h
+}
+
+// forwarded puts them into _meta for an upstream without HTTP. What the client itself wrote there goes: the upstream may
+// rely on headers that only a reverse proxy before us sets.
+func (c *call) forwarded(p *wire.Patch, add []member) []member {
+	cfg := c.item.Upstream.Config()
+	if len(cfg.ForwardHeaders) == 0 || cfg.URL != "" {
+		return add
+	}
+	p.Remove(&c.req.Frame.Meta, forwardedMember)
+	h := c.forwardedHeaders()
+	if h == nil {
+		return add
+	}
+	obj := []byte{'{'}
+	for _, name := range cfg.ForwardHeaders {
+		if v := h[name]; len(v) > 0 {
+			if len(obj) > 1 {
+				obj = append(obj, ',')
+			}
+			obj = append(wire.AppendString(obj, strings.ToLower(name)), ':')
+			obj = wire.AppendString(obj, strings.Join(v, ", "))
+			delete(h, name)
+		}
+	}
+	return append(add, member{forwardedMember, append(obj, '}')})
+}
