@@ -143,3 +143,30 @@ func TestATaskThatNeedsWhatNobodyCanGiveEnds(t *testing.T) {
 		}
 	}
 }
+
+// A client that is told that input is required and never comes back has given up its call, and the task with it.
+func TestATaskWhoseClientDoesNotComeBackIsCancelled(t *testing.T) {
+	t.Parallel()
+	s := startAll(t, "", `"elicitation":{"timeout":"200ms"}`)
+	for _, k := range kinds {
+		a := s.client(t, testmcp.Modern, knowsNone).Start("tools/call", testmcp.ToolParams(k.tool("needs"), "")).Final()
+		if a.Result().At("resultType").Str() != "input_required" {
+			t.Fatalf("%s: %s", k.name, a.Raw)
+		}
+		s.recs[k.name].Wait(t, testmcp.Received("tasks/cancel"))
+	}
+}
+
+// The same over the pipes of a client that starts the proxy itself.
+func TestACallOverPipesIsFollowedToTheEndOfItsTask(t *testing.T) {
+	t.Parallel()
+	for _, e := range eras {
+		for _, word := range []string{"legacy", "modern"} {
+			c := testmcp.StartStdio(t, e.era, testmcp.Config("", map[string]string{"one": testmcp.NewRecorder(t).Entry("tasks", []string{word})}))
+			c.Capabilities = knowsNone
+			if text := c.Open().CallTool("one__slow", "").Result().At("content", 0, "text").Str(); text != "done " {
+				t.Errorf("%s of a %s server gave %q", e.name, word, text)
+			}
+		}
+	}
+}
