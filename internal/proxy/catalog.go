@@ -139,7 +139,7 @@ func (c *catalog) run(ctx context.Context, r *refresher) {
 		case <-r.kick:
 		case <-again.C:
 		}
-		if !r.u.Status().Up {
+		if r.u.Idle() && c.listing(r.u.ID) != nil || !r.u.Status().Up {
 			c.firstDone(r)
 			continue
 		}

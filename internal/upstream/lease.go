@@ -41,6 +41,8 @@ type Lease struct {
 	conn conn
 	peer *Peer
 	once bool // the slot is for this call only
+	// quiet says that the lease is no sign that anybody needs the upstream.
+	quiet bool
 	// pass is what the call gives back beside the slot: its place among those that run.
 	pass func()
 	// call says that the upstream does not retire before this lease is released.
@@ -167,9 +169,11 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 		slots = []*slot{own}
 	}
 	exclusive := u.cfg.Sharing == config.SharingCall
-	var best, waiting, unused *slot
+	var best, waiting, idle, unused *slot
 	for _, s := range slots {
 		switch {
+		case s.state == StateIdle:
+			idle = s
 		case exclusive && !s.started:
 			unused = s
 		case exclusive && s.inflight > 0:
@@ -182,10 +186,13 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 			waiting = s
 		}
 	}
+	if idle != nil && waiting == nil && (best == nil || best.inflight > 0) {
+		u.wake(idle)
+		waiting = idle
+	}
 	switch {
 	case best != nil:
 		best.inflight++
-		best.lastUse = time.Now()
 		return &Lease{s: best, conn: best.conn, peer: best.peer}, nil, nil
 	case unused != nil && slots[0].peer != nil:
 		u.startSlot(unused)
@@ -221,6 +228,7 @@ func (u *Upstream) keyedSlot(key string, unit Unit) (*slot, error) {
 		return nil, err
 	}
 	if s := u.keyed[key]; s != nil {
+		s.lastUse = time.Now() // it must not rest before the call has taken it
 		return s, nil
 	}
 	// A server that nobody can reach is not started again by each session.
@@ -291,7 +299,9 @@ func (l *Lease) Cancel(id uint64, reason string) {
 func (l *Lease) Release() {
 	l.s.u.mu.Lock()
 	l.s.inflight--
-	l.s.lastUse = time.Now()
+	if !l.quiet {
+		l.s.lastUse = time.Now()
+	}
 	if l.s.u.cfg.Sharing == config.SharingCall {
 		l.s.u.broadcast() // somebody may wait for it
 	}
@@ -339,11 +349,14 @@ func (l *Lease) Refuse(x Exchange, f *wire.Frame) {
 }
 
 // AcquireShared gives the connection that everybody shares, also of an upstream whose calls have their own: the one
-// that lists for the catalog.
+// that lists for the catalog. Such a lease does not keep the upstream from resting once it is given back.
 func (u *Upstream) AcquireShared(ctx context.Context) (*Lease, error) {
 	for {
 		l, wait, err := u.pick(nil, time.Now())
 		if l != nil || err != nil {
+			if l != nil {
+				l.quiet = true
+			}
 			return l, err
 		}
 		select {

@@ -10,11 +10,12 @@ const (
 	restartHandshake   = "handshake"
 	restartTransport   = "transport"
 	restartSessionLost = "session_lost"
+	restartIdle        = "idle"
 	restartReload      = "reload"
 )
 
 // restartReasons is the closed set of the label, later ones included.
-var restartReasons = []string{restartExit, restartHandshake, restartTransport, restartSessionLost, restartReload, "idle"}
+var restartReasons = []string{restartExit, restartHandshake, restartTransport, restartSessionLost, restartReload, restartIdle}
 
 var slotStates = []State{StateConnecting, StateReady, StateBusy, StateDraining, StateFailed}
 

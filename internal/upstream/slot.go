@@ -23,6 +23,7 @@ const (
 	StateBusy       State = "busy" // ready, with calls under way
 	StateDraining   State = "draining"
 	StateFailed     State = "failed"
+	StateIdle       State = "idle" // without a connection, until a call wants one
 )
 
 // slot is the place of one live connection. One goroutine, run, makes the connection, watches it and makes the next.
@@ -46,6 +47,9 @@ type slot struct {
 	principal string             // that a slot with a unit is counted for
 	ends      bool               // the unit has an end of its own
 	lastUse   time.Time
+	// rested says that the connection before was ended for want of use; wake is closed when a call wants the next one.
+	rested bool
+	wake   chan struct{}
 	// generation names the process that is connected, whose memory ends with it; zero over HTTP.
 	generation uint64
 }
@@ -66,6 +70,12 @@ func (s *slot) run(ctx context.Context) {
 		err := s.live(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, errIdle) {
+			if !s.sleep(ctx) {
+				return
+			}
+			continue
 		}
 		delay := s.failed(err)
 		s.u.firstEnded()
@@ -99,7 +109,7 @@ func (s *slot) live(ctx context.Context) error {
 	peer.RunsTasks = peer.runsTasks()
 	s.set(func() {
 		s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil
-		s.generation = s.u.newGeneration()
+		s.generation, s.rested = s.u.newGeneration(), false
 	})
 	s.u.firstEnded()
 	s.restore(c, peer)
@@ -108,13 +118,9 @@ func (s *slot) live(ctx context.Context) error {
 	if s.unit == "" && s.index == 0 && peer.Era == wire.Modern {
 		news.Go(func() { s.listen(ctx, c, peer) })
 	}
-	select {
-	case <-c.Done():
-		err = c.Err()
-	case <-ctx.Done():
-		err = ErrClosed
+	if err = s.use(ctx, c); !errors.Is(err, errIdle) {
+		s.set(func() { s.conn, s.state = nil, StateDraining })
 	}
-	s.set(func() { s.conn, s.state = nil, StateDraining })
 	c.Close()
 	news.Stop()
 	return err
@@ -137,7 +143,7 @@ func (s *slot) failed(err error) time.Duration {
 			s.failures++
 		}
 		s.upSince = time.Time{}
-		s.state, s.failure, s.retry = StateFailed, err, now.Add(delay)
+		s.state, s.failure, s.retry, s.rested = StateFailed, err, now.Add(delay), false
 		s.u.failure = failure
 	})
 	s.u.log.Warn("upstream down", zap.String("error", err.Error()), zap.Duration("retry_in", delay))
@@ -160,6 +166,8 @@ func (s *slot) restartReason() string {
 	defer s.u.mu.Unlock()
 	var se *stageError
 	switch {
+	case s.rested:
+		return restartIdle
 	case errors.As(s.failure, &se) && se.stage != "run":
 		return restartHandshake
 	case s.u.cfg.Transport == config.TransportStdio:
@@ -172,7 +180,9 @@ func (s *slot) end() {
 	s.set(func() {
 		s.ended = true
 		if s.unit != "" {
-			delete(s.u.keyed, s.unit)
+			if s.u.keyed[s.unit] == s {
+				delete(s.u.keyed, s.unit)
+			}
 			s.u.opts.Quota.give(s.principal)
 		}
 	})

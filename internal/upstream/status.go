@@ -4,8 +4,9 @@ import "time"
 
 // Status is what an upstream looks like from outside at one moment.
 type Status struct {
+	// Up says that calls are taken: there is a connection, or one is made for the next call.
 	Up    bool
-	State string // connecting, ready, crash-looping, failed
+	State string // connecting, ready, idle, crash-looping, failed
 	Slots map[State]int
 	Peer  *Peer
 	// Failure is the last thing that went wrong, also when all is well again.
@@ -31,7 +32,9 @@ func (u *Upstream) Status() Status {
 		if state == StateReady && s.inflight > 0 {
 			state = StateBusy
 		}
-		st.Slots[state]++
+		if state != StateIdle {
+			st.Slots[state]++
+		}
 		st.Failures = max(st.Failures, s.failures)
 		if s.peer != nil && st.Peer == nil {
 			st.Peer = s.peer
@@ -39,6 +42,10 @@ func (u *Upstream) Status() Status {
 		switch {
 		case s.conn != nil:
 			st.Up, st.State = true, string(StateReady)
+		case s.state == StateIdle && st.State != string(StateReady):
+			st.Up, st.State = true, string(StateIdle)
+		case s.rested:
+			st.Up = true // it is being woken
 		case s.state == StateFailed && !st.Up:
 			st.State, st.NextRetry = string(StateFailed), s.retry
 		}

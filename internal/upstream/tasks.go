@@ -156,6 +156,7 @@ func (u *Upstream) WatchTasks(ids []string) {
 		return
 	}
 	u.watchedTasks = slices.Clone(ids)
+	u.heard(len(ids))
 	close(u.rewatch)
 	u.rewatch = make(chan struct{})
 }

@@ -18,6 +18,7 @@ func (u *Upstream) Watch(uris []string) {
 		return
 	}
 	u.watched = slices.Clone(uris)
+	u.heard(len(uris))
 	close(u.rewatch)
 	u.rewatch = make(chan struct{})
 }
