@@ -125,7 +125,7 @@ func (s *sseHandler) message(in *Instance, w http.ResponseWriter, r *http.Reques
 		return
 	}
 	m := parseMessage(body)
-	sess.seen(m, r.Header.Clone())
+	sess.seen(m, nil)
 	w.WriteHeader(http.StatusAccepted)
 	if m.kind() == messageRequest {
 		in.wg.Go(sess.newCall(in.ctx, m, r.Header.Clone()).run)
