@@ -17,8 +17,9 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 	c := &call{p: p, req: req, ctx: ctx, cancel: cancel, began: began, up: ourselves, method: req.Frame.Method}
 	flight := p.metrics.flying(ourselves)
 	defer func() {
-		if c.publish != nil {
-			c.publish()
+		if publish := c.publish; publish != nil {
+			c.publish = nil // whoever takes it up must not find it
+			publish()
 		}
 	}()
 	if kind, key, ok := c.routed(); ok {
