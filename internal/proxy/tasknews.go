@@ -160,12 +160,11 @@ func (b *taskBoard) remove(key taskKeyOf, s *Subscriptions, h heardTask) {
 	b.watch(key.up)
 }
 
-// ended notes that a task has ended. What its server still tells of that is told; what is asked for ends here.
+// ended notes that a task has ended. What its server has told of it may still be on its way, on another stream.
 func (b *taskBoard) ended(key taskKeyOf) {
 	b.mu.Lock()
 	told := maps.Clone(b.tasks[key])
 	for s, h := range told {
-		delete(b.progress, h.progress)
 		h.over = true
 		b.tasks[key][s] = h
 	}
