@@ -143,7 +143,9 @@ func (c *catalog) run(ctx context.Context, r *refresher) {
 			c.firstDone(r)
 			continue
 		}
-		sleep(ctx, refreshDelay)
+		if sleep(ctx, refreshDelay); ctx.Err() != nil {
+			return
+		}
 		select {
 		case <-r.kick:
 		default:

@@ -124,6 +124,9 @@ func isMethodNotFound(f *wire.Frame) bool {
 
 // page asks for one page.
 func (l *lister) page(ctx context.Context, k Kind, cursor []byte) (*wire.Frame, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // what has not been asked must not be cancelled
+	}
 	id := l.u.NextID()
 	b := wire.AppendUpstreamID([]byte(`{"jsonrpc":"2.0","id":`), id)
 	b = append(b, `,"method":"`+kindInfo[k].method+`","params":{`...)
