@@ -50,6 +50,7 @@ func TestNoServersAreNoError(t *testing.T) {
 }
 
 func TestServersThatComeOneByOneAreAnnounced(t *testing.T) {
+	t.Parallel()
 	ids := []string{"one", "two", "three"}
 	up := map[string]*testmcp.HTTPServer{}
 	entries := map[string]string{}

@@ -13,6 +13,7 @@ import (
 )
 
 func TestOneGoodServerAmongAllKindsOfBadOnes(t *testing.T) {
+	t.Parallel()
 	all := faults(t)
 	good := testmcp.NewRecorder(t)
 	entries := map[string]string{"good": good.Entry("basic", nil)}
@@ -69,6 +70,7 @@ func checkTold(t *testing.T, p *testmcp.Proxy, id string, reasons []string) {
 }
 
 func TestAStrictStartNamesEveryServerThatFailed(t *testing.T) {
+	t.Parallel()
 	all := faults(t)
 	entries := map[string]string{"good": `{"command":"cat","disabled":true}`}
 	for _, id := range []string{"refused", "unauthorized", "no-such-file"} {

@@ -131,6 +131,7 @@ func secretive(t *testing.T, dir string) string {
 }
 
 func TestSecretsAreShownNowhere(t *testing.T) {
+	t.Parallel()
 	p := testmcp.StartProxy(t, secretive(t, t.TempDir()), testmcp.WithEnv("OWN_SECRET_TOKEN="+secrets["variable of the proxy"]))
 	shown := map[string]string{}
 	var kept []string
@@ -190,6 +191,7 @@ func checkOwn(t *testing.T, p *testmcp.Proxy) {
 }
 
 func TestCheckShowsNoSecrets(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := secretive(t, dir)
 	for _, args := range [][]string{{"check", "--print"}, {"check", "--connect"}} {

@@ -18,9 +18,8 @@ var _ = testmcp.Register("sized", func(args []string) *testmcp.Server {
 	s := testmcp.Basic("sized")
 	s.Era = stdio.Era(args)
 	s.Tools = append(s.Tools,
-		testmcp.SimpleTool("front", func(c *testmcp.Call) { c.Frame(sizedFrame(c, `"id":`+string(c.ID)+`,`, "")) }),
-		testmcp.SimpleTool("back", func(c *testmcp.Call) { c.Frame(sizedFrame(c, "", `,"id":`+string(c.ID))) }),
-		testmcp.SimpleTool("raw", func(c *testmcp.Call) { sendRaw(c, args[1], sizedFrame(c, `"id":`+string(c.ID)+`,`, "")) }),
+		testmcp.SimpleTool("front", func(c *testmcp.Call) { sendRaw(c, args[1], sizedFrame(c, `"id":`+string(c.ID)+`,`, "")) }),
+		testmcp.SimpleTool("back", func(c *testmcp.Call) { sendRaw(c, args[1], sizedFrame(c, "", `,"id":`+string(c.ID))) }),
 		testmcp.SimpleTool("endless", func(c *testmcp.Call) {
 			out := c.Process().Stdout
 			out(`{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"`)
@@ -89,7 +88,7 @@ func TestResultsOfAnySizeArriveWhole(t *testing.T) {
 			for i, era := range []testmcp.Era{testmcp.Legacy, testmcp.Modern} {
 				c := p.Client(era)
 				for _, n := range sizes[i:] {
-					checkFilling(t, rawRequest(t, c, "tools/call", testmcp.ToolParams("up__raw", fmt.Sprintf(`{"bytes":%d}`, n))), n)
+					checkFilling(t, rawRequest(t, c, "tools/call", testmcp.ToolParams("up__front", fmt.Sprintf(`{"bytes":%d}`, n))), n)
 				}
 			}
 		})
@@ -118,8 +117,8 @@ func rawRequest(t *testing.T, c *testmcp.Client, method, params string) []byte {
 
 // A limit that the tests can afford to exceed by far.
 const (
-	smallLimit  = 256 << 10
-	smallLimits = `{"limits":{"max_frame_bytes":262144}}`
+	smallLimit  = 128 << 10
+	smallLimits = `{"limits":{"max_frame_bytes":131072}}`
 )
 
 func TestAnAnswerOverTheLimitFailsOnlyItsCall(t *testing.T) {
@@ -132,7 +131,7 @@ func TestAnAnswerOverTheLimitFailsOnlyItsCall(t *testing.T) {
 			held := c.Begin("tools/call", testmcp.ToolParams("up__wait", `{"signal":"go"}`))
 			rec.Wait(t, testmcp.CalledTool("wait"))
 			for _, tool := range []string{"front", "back"} {
-				for _, n := range []int{smallLimit + 64, 2 << 20} {
+				for _, n := range []int{smallLimit + 64, 1 << 20} {
 					a := c.CallTool("up__"+tool, fmt.Sprintf(`{"bytes":%d}`, n))
 					checkOverLimit(t, a)
 				}
@@ -166,9 +165,9 @@ func checkOverLimit(t *testing.T, a testmcp.Answer) {
 
 func TestALineWithoutEndCostsNoMemory(t *testing.T) {
 	rec := testmcp.NewRecorder(t)
-	p := testmcp.StartProxy(t, testmcp.Config(smallLimits, map[string]string{"up": rec.Entry("sized", []string{"legacy"})}))
+	p := testmcp.StartProxy(t, testmcp.Config(smallLimits, map[string]string{"up": rec.Entry("sized", []string{"legacy", "pipe"})}))
 	c := p.Client(testmcp.Legacy)
-	c.CallTool("up__front", `{"bytes":200000}`)
+	c.CallTool("up__front", `{"bytes":100000}`)
 	before := testmcp.RSS(p.PID())
 	const megabytes = 96
 	checkOverLimit(t, c.CallTool("up__endless", fmt.Sprintf(`{"megabytes":%d}`, megabytes)))

@@ -1,6 +1,7 @@
 package framing
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,11 @@ func TestNoSecondMessageIsSmuggledToAClient(t *testing.T) {
 	}
 }
 
+// messages leaves out the events that only have an id, from which a client could go on.
+func messages(events []testmcp.Event) []testmcp.Event {
+	return slices.DeleteFunc(events, func(e testmcp.Event) bool { return len(e.Data) == 0 })
+}
+
 // checkWhole verifies that a response holds its answer, at most the one log message, and nothing else.
 func checkWhole(t *testing.T, what string, s *testmcp.Stream) {
 	t.Helper()
@@ -126,15 +132,50 @@ func checkWhole(t *testing.T, what string, s *testmcp.Stream) {
 	if a.Text() != "whole" || string(a.ID) != s.ID || strings.ContainsAny(string(a.Raw), "\r\n") {
 		t.Errorf("%s: HTTP %d %q %v", what, a.Status, a.Raw, a.Error)
 	}
-	if len(a.Before) > 1 {
-		t.Errorf("%s: %d events before the answer", what, len(a.Before))
+	before := messages(a.Before)
+	if len(before) > 1 {
+		t.Errorf("%s: %d messages before the answer", what, len(before))
 	}
-	for _, e := range a.Before {
+	for _, e := range before {
 		if m := e.Message(); m.Method != "notifications/message" || strings.ContainsAny(string(e.Data), "\r\n") {
 			t.Errorf("%s: a foreign event: %q", what, e.Data)
 		}
 	}
 	if !s.WaitOver() || s.Err() != nil {
 		t.Errorf("%s: the response ends with %v", what, s.Err())
+	}
+}
+
+func TestNoSecondMessageIsSmuggledToAClientOverStdio(t *testing.T) {
+	for name, era := range stdio.Eras {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			entries := map[string]string{}
+			for _, way := range stdio.Ways {
+				if !way.Pipe {
+					entries[way.Name] = way.Entry(t, testmcp.NewRecorder(t), "guarded", nil)
+				}
+			}
+			c := testmcp.StartStdio(t, era, testmcp.Config(`{"state_dir":""}`, entries)).Open()
+			asked := map[string]bool{}
+			for id := range entries {
+				for _, end := range []string{"LF", "CRLF", "LFLF"} {
+					m := c.CallTool(id+"__spread", `{"end":"`+end+`"}`)
+					asked[string(m.ID)] = true
+					if got := m.Result().At("content", 0, "text").Str(); got != "whole" {
+						t.Errorf("%s %s: %q", id, end, m.Raw)
+					}
+				}
+			}
+			for _, line := range c.Lines() {
+				if line.Method == "" && line.Result().Has("forged") || line.Method == "" && line.ID == nil {
+					t.Errorf("a foreign line: %q", line.Raw)
+				}
+				delete(asked, string(line.ID))
+			}
+			if len(asked) != 0 {
+				t.Errorf("no lines for %v", asked)
+			}
+		})
 	}
 }

@@ -117,8 +117,8 @@ func TestWhatStandsAroundAMessageCostsNothing(t *testing.T) {
 				}
 				s := c.Start("tools/call", `{"name":"steps","arguments":{},"_meta":{"progressToken":"mine"}}`)
 				a := s.Final()
-				if len(a.Before) != 2 || a.Text() != "done" {
-					t.Errorf("%s: %d messages before the answer %s, want 2", id, len(a.Before), a.Raw)
+				if n := len(messages(a.Before)); n != 2 || a.Text() != "done" {
+					t.Errorf("%s: %d messages before the answer %s, want 2", id, n, a.Raw)
 				}
 				if n := rec.Count(testmcp.Is(testmcp.Start)); n != 1 {
 					t.Errorf("%s: it was started %d times", id, n)

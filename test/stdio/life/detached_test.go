@@ -70,6 +70,7 @@ func TestAWorkerOutOfReachEndsWithItsInput(t *testing.T) {
 }
 
 func TestAWorkerOutOfReachEndsWhenItsStartTakesTooLong(t *testing.T) {
+	t.Parallel()
 	rec := testmcp.NewRecorder(t)
 	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{
 		"up": rec.EntryVia(testmcp.OutOfGroup, "worker", []string{"legacy", "mute"}, `"connect_timeout":"500ms"`, `"restart":{"initial_delay":"1m"}`),

@@ -66,6 +66,7 @@ func TestTheDelayGrowsAlthoughEveryHandshakeSucceeds(t *testing.T) {
 }
 
 func TestTheDelayIsShortAgainAfterSustainedUptime(t *testing.T) {
+	t.Parallel()
 	rec := testmcp.NewRecorder(t)
 	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{
 		"up": rec.Entry("basic", nil, `"restart":{"initial_delay":"50ms","multiplier":3,"max_delay":"10s","healthy_after":"1s"}`),
@@ -146,6 +147,7 @@ func TestOfAServerThatNeverAnswersOneCopyRunsAtMost(t *testing.T) {
 const spell = 6 * time.Second
 
 func TestAServerThatNeverAnswersIsKilledAtItsLimit(t *testing.T) {
+	t.Parallel()
 	rec := testmcp.NewRecorder(t)
 	p := testmcp.StartProxy(t, testmcp.Config("", map[string]string{
 		"bad": rec.Entry("spinner", nil, `"connect_timeout":"1s"`, `"restart":{"initial_delay":"1m"}`),

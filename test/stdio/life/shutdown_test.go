@@ -46,6 +46,7 @@ func startLoad(t *testing.T, p *testmcp.Proxy, recs map[string]*testmcp.Recorder
 }
 
 func TestAStopUnderLoadGivesTheGraceAndTellsTheRest(t *testing.T) {
+	t.Parallel()
 	recs, entries := map[string]*testmcp.Recorder{}, map[string]string{}
 	for _, way := range stdio.Ways {
 		recs[way.Name] = testmcp.NewRecorder(t)
