@@ -41,7 +41,7 @@ type mailbox struct {
 	budget *Budget
 	count  *count.Counters
 
-	standing bool   // of a subscription; never changed
+	standing bool   // of a request of the proxy's own that asks nothing; never changed
 	task     string // that the call asks about; never changed
 
 	mu     sync.Mutex

@@ -30,8 +30,12 @@ func newMux(e *env, reply func([]byte)) *mux {
 	return &mux{env: e, reply: reply, pending: map[uint64]*mailbox{}, cancelled: map[uint64]time.Time{}}
 }
 
-// open registers a call before it is written, so that no answer can come too early. A standing one, a subscription, asks
-// for nothing and logs nothing.
+// standing are the requests that are the proxy's own and ask the client nothing: they stand beside the one call that a
+// question or a log message of the server can belong to.
+var standing = map[string]bool{"subscriptions/listen": true, "logging/setLevel": true, "resources/subscribe": true, "resources/unsubscribe": true}
+
+// open registers a call before it is written, so that no answer can come too early. A standing one asks for
+// nothing and logs nothing.
 func (m *mux) open(out *Outgoing) (*mailbox, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,7 +43,7 @@ func (m *mux) open(out *Outgoing) (*mailbox, error) {
 		return nil, m.err
 	}
 	box := newMailbox(m.env.budget, m.env.count)
-	box.standing, box.task = out.Method == "subscriptions/listen", out.Task
+	box.standing, box.task = standing[out.Method], out.Task
 	m.pending[out.ID] = box
 	return box, nil
 }
