@@ -43,7 +43,7 @@ func TestACallWhoseConnectionDiesAfterItRanIsNotRepeated(t *testing.T) {
 			t.Parallel()
 			rec := testmcp.NewRecorder(t)
 			cut := func() {}
-			entry := ""
+			var entry string
 			if way.Name == "sse" {
 				h := testmcp.ServeSSE(t, testmcp.Registered("shop", "legacy", "sse"), testmcp.SSEOptions{Recorder: rec})
 				cut, entry = h.CutStreams, h.Entry(`"type":"sse"`, `"restart":{"initial_delay":"10ms"}`)
