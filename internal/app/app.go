@@ -120,7 +120,7 @@ func (a *App) setup() error {
 
 	keys := a.sessionKeys(store)
 	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Naming: cfg.Naming, Profiles: cfg.Profiles, Server: a.serverInfo(cfg),
-		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace(), Keys: keys}, relay)
+		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace(), Keys: keys, Memory: store}, relay)
 	a.ups.OnGone(a.proxy.Forget)
 
 	a.sessions, err = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,

@@ -19,7 +19,7 @@ const (
 
 func newDraft(id string) *draft {
 	return &draft{Server: Server{
-		ID: id, Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1,
+		ID: id, Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1, Start: StartEager,
 		CallTimeout: defaultCallTimeout, MaxCallTime: defaultMaxCallTime,
 		MaxQueue: 1000, Replay: ReplaySafe,
 		Elicitation: Elicitation{Mode: ElicitationRelay, Timeout: 5 * time.Minute, Label: true},

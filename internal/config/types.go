@@ -53,6 +53,8 @@ type Server struct {
 	Restart        Restart
 	// IdleStop is after how long without use a connection is ended until it is needed again; 0 for never.
 	IdleStop time.Duration
+	// Start says when the first connection is made.
+	Start Start
 
 	// ToolPrefix takes the place of the naming template; nil where it is not set, "" is a prefix too.
 	ToolPrefix *string
@@ -102,6 +104,15 @@ const (
 	SharingShared  Sharing = "shared"
 	SharingSession Sharing = "session"
 	SharingCall    Sharing = "call"
+)
+
+// Start says when an upstream is started.
+type Start string
+
+// The ways to start.
+const (
+	StartEager Start = "eager"
+	StartLazy  Start = "lazy"
 )
 
 // ToolOverride changes one tool. What is empty stays as the server has it.

@@ -83,6 +83,7 @@ func (c *catalog) replace(ups []*upstream.Upstream) (added []*refresher) {
 			r = newRefresher(u)
 			added = append(added, r)
 			c.remaining.Add(1)
+			c.restore(u)
 		}
 		c.refreshers[u.ID] = r
 	}

@@ -30,6 +30,7 @@ const (
 type catalog struct {
 	log       *zap.Logger
 	count     *count.Counters
+	memory    Memory // nil keeps nothing
 	merge     func(map[string]*listing) *snapshot
 	onChange  func(view string, changed [kinds]bool)
 	onUpdate  func(u *upstream.Upstream, uri string)
@@ -150,7 +151,7 @@ func (c *catalog) run(ctx context.Context, r *refresher) {
 		case <-r.kick:
 		default:
 		}
-		if err := c.refresh(ctx, r.u); err != nil {
+		if err := c.refresh(ctx, r); err != nil {
 			c.log.Warn("the lists of an upstream are not complete", zap.String("upstream", r.u.ID), zap.Error(err))
 			again.Reset(refreshAgain)
 		}
@@ -181,7 +182,8 @@ func (c *catalog) firstDone(r *refresher) {
 func (c *catalog) settle() { c.settling.Do(func() { close(c.settled) }) }
 
 // refresh fetches the lists of one upstream and publishes what is new.
-func (c *catalog) refresh(ctx context.Context, u *upstream.Upstream) error {
+func (c *catalog) refresh(ctx context.Context, r *refresher) error {
+	u := r.u
 	ctx, cancel := context.WithTimeout(ctx, u.Config().ConnectTimeout+u.Config().CallTimeout)
 	defer cancel()
 	lease, err := u.AcquireShared(ctx)
@@ -195,6 +197,7 @@ func (c *catalog) refresh(ctx context.Context, u *upstream.Upstream) error {
 	c.mu.Unlock()
 	after := l.fetch(ctx, before)
 	c.publish(u, after)
+	r.keep(c, after)
 	return after.partial
 }
 
@@ -230,7 +233,7 @@ func (p *Proxy) WaitListed(ctx context.Context, id string) {
 		u := p.ups.Get(id)
 		return u != nil && u.Status().Up
 	}
-	for !p.Listed(id) && ctx.Err() == nil && up() {
+	for !p.fresh(id) && ctx.Err() == nil && up() {
 		select {
 		case <-t.C:
 		case <-ctx.Done():

@@ -203,7 +203,7 @@ func (c *call) own() (Answer, Outcome) {
 	case m == "ping" && caller.Era == wire.Legacy:
 		return Result(c.rawID(), []byte("{}")), OK
 	case m == "server/discover" && caller.Era == wire.Modern:
-		c.p.settle(c.ctx)
+		c.p.settleLists(c.ctx)
 		return Result(c.rawID(), c.p.discover(caller)), OK
 	case m == "logging/setLevel" && caller.Era == wire.Legacy:
 		return c.setLevel()
@@ -216,7 +216,7 @@ func (c *call) own() (Answer, Outcome) {
 // list serves a list from the snapshot; nearly always it is one page, which is there already.
 func (c *call) list(k Kind) (Answer, Outcome) {
 	f, caller := c.req.Frame, c.req.Caller
-	c.p.settle(c.ctx)
+	c.p.settleLists(c.ctx)
 	snap, offset := c.p.catalog.snap.Load(), 0
 	if cursor := f.Body.Get(f.Raw, "cursor"); cursor.Ok() {
 		text, _ := wire.DecodeString(cursor.Of(f.Raw))

@@ -27,6 +27,8 @@ type listing struct {
 	peer *upstream.Peer
 	// partial says why a list is not whole; nil where all are.
 	partial error
+	// kept says that it is from before this process.
+	kept bool
 }
 
 // lister fetches the lists of one upstream, raw and with all pages.

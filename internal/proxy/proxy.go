@@ -33,6 +33,8 @@ type Options struct {
 	Keys [][]byte
 	// ListGrace is how long a list, or a call of an unknown name, waits for upstreams that have just been started.
 	ListGrace time.Duration
+	// Memory keeps what upstreams offer over restarts; nil keeps nothing.
+	Memory Memory
 }
 
 // Proxy answers requests from the catalog or routes them to the upstream that owns what they are about. It is safe for
@@ -89,7 +91,11 @@ func New(o Options, relay *Relay) *Proxy {
 		m := &merger{ups: s.ups, listings: l, namer: s.names, naming: s.naming, selections: s.selections, log: o.Log, tail: p.tail}
 		return m.build()
 	}
-	p.catalog.snap.Store(p.catalog.merge(nil))
+	p.catalog.memory = o.Memory
+	for _, u := range s.ups {
+		p.catalog.restore(u)
+	}
+	p.catalog.snap.Store(p.catalog.merge(p.catalog.listings))
 	relay.to.Store(p.catalog)
 	o.Registry.MustRegister(itemCollector{p})
 	return p
@@ -229,7 +235,7 @@ func (p *Proxy) ListFailure(id string) error {
 	return nil
 }
 
-// Listed says whether the lists of an upstream have been fetched.
+// Listed says whether the lists of an upstream are known.
 func (p *Proxy) Listed(id string) bool { return p.catalog.listing(id) != nil }
 
 func randomPrefix() string {

@@ -142,12 +142,17 @@ func (s *Store) SetRevoked(revoked map[string]int64) error {
 	return s.write(revokedFile, revoked)
 }
 
-// write replaces a file as a whole: a crash leaves the old one.
+// write keeps a value as JSON.
 func (s *Store) write(name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
+	return s.replace(name, b)
+}
+
+// replace replaces a file as a whole: a crash leaves the old one.
+func (s *Store) replace(name string, b []byte) error {
 	tmp, err := os.CreateTemp(s.dir, name+".*")
 	if err != nil {
 		return err

@@ -83,7 +83,11 @@ func (s *slot) sleep(ctx context.Context) bool {
 // wake lets an idle slot connect. u.mu is held, so only one of the calls that find the slot idle does it.
 func (u *Upstream) wake(s *slot) {
 	s.state = StateConnecting
-	close(s.wake)
+	if s.started {
+		close(s.wake)
+	} else {
+		u.startSlot(s)
+	}
 	u.broadcast()
 }
 

@@ -173,7 +173,9 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 	for _, s := range slots {
 		switch {
 		case s.state == StateIdle:
-			idle = s
+			if idle == nil {
+				idle = s
+			}
 		case exclusive && !s.started:
 			unused = s
 		case exclusive && s.inflight > 0:

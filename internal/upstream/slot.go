@@ -112,6 +112,9 @@ func (s *slot) live(ctx context.Context) error {
 		s.generation, s.rested = s.u.newGeneration(), false
 	})
 	s.u.firstEnded()
+	if s.unit != "" {
+		s.u.wakeLister()
+	}
 	s.restore(c, peer)
 	s.tell()
 	var news group

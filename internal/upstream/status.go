@@ -60,6 +60,9 @@ func (u *Upstream) Status() Status {
 		}
 		st.Slots[state]++
 	}
+	if st.Peer == nil {
+		st.Peer = u.remembered
+	}
 	if !st.Up && st.Failures >= crashLoop {
 		st.State = "crash-looping"
 	}

@@ -83,6 +83,7 @@ type Upstream struct {
 	// watched are the resources whose updates are wanted; rewatch is closed and replaced when they change.
 	watched      []string
 	watchedTasks []string
+	remembered   *Peer // from before this process; nil where nothing is known
 	rewatch      chan struct{}
 	logLevel     string
 }
@@ -131,6 +132,13 @@ func (u *Upstream) Start() {
 		}
 		return
 	}
+	if u.startsIdle() {
+		u.firstEnded()
+		if u.opts.Observer != nil {
+			u.opts.Observer.Changed(u)
+		}
+		return
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for i, s := range u.shared {
@@ -168,7 +176,7 @@ func (u *Upstream) firstEnded() {
 	}
 }
 
-// Peer is what the handshake of the first shared connection told; nil before.
+// Peer is what the handshake of the first shared connection told; before it what is known from an earlier process, or nil.
 func (u *Upstream) Peer() *Peer {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -177,7 +185,7 @@ func (u *Upstream) Peer() *Peer {
 			return s.peer
 		}
 	}
-	return nil
+	return u.remembered
 }
 
 // broadcast tells those who wait for a slot that something has changed. u.mu is held.
