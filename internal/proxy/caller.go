@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -36,9 +35,9 @@ type Request struct {
 	// Param gives the value of a Mcp-Param header, decoded, and whether it is there and well-formed; nil where the
 	// transport has no headers.
 	Param func(name string) (value string, ok bool)
-	// Headers are those that came with the request; nil where the transport has none. Only what an upstream's
+	// Headers are those that came with the request, by their canonical names; nil where the transport has none. Only what an upstream's
 	// forward_headers name is taken from them.
-	Headers http.Header
+	Headers map[string][]string
 }
 
 // Sink takes what belongs to a request before its answer.

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -11,12 +10,12 @@ import (
 const forwardedMember = "forwarded_headers"
 
 // forwardedHeaders are the headers of the client's request that the configuration passes on to this upstream.
-func (c *call) forwardedHeaders() http.Header {
-	var h http.Header
+func (c *call) forwardedHeaders() map[string][]string {
+	var h map[string][]string
 	for _, name := range c.item.Upstream.Config().ForwardHeaders {
 		if v := c.req.Headers[name]; len(v) > 0 {
 			if h == nil {
-				h = http.Header{}
+				h = map[string][]string{}
 			}
 			h[name] = v
 		}
