@@ -82,13 +82,13 @@ func (a *App) closeServer(s *http.Server) func(context.Context) error {
 	}
 }
 
-// drain lets running calls end, within the grace, after the delay in which load balancers hear that we go. The listeners are open meanwhile, so that readiness can be asked for
-// and new requests are told to come again.
+// drain lets running calls end, within the grace, after the delay in which load balancers hear that we go. The listeners
+// are open meanwhile, so that readiness can be asked for and new requests are told to come again.
 func (a *App) drain(context.Context) error {
 	cfg := a.config().Proxy
 	a.log.Info("stopping", zap.Duration("delay", cfg.ShutdownDelay), zap.Duration("grace", cfg.ShutdownGrace))
 	a.leaving.Store(true)
-	time.Sleep(cfg.ShutdownDelay)
+	<-time.After(cfg.ShutdownDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), cfg.ShutdownGrace)
 	defer cancel()
 	a.sessions.Drain(ctx)

@@ -43,7 +43,7 @@ func (p *Proxy) viewRunsTasks(viewKey string, era wire.Era) (runs, cancels bool)
 // withTasks adds to a capabilities object what a client of that era is told of tasks.
 func (p *Proxy) withTasks(caps, viewKey string, era wire.Era) string {
 	runs, cancels := p.viewRunsTasks(viewKey, era)
-	text := ""
+	var text string
 	switch {
 	case !runs:
 		return caps

@@ -122,14 +122,6 @@ func shake(ctx context.Context, c *scriptConn, known *wire.Era) (*Peer, error) {
 	return h.run(ctx, known)
 }
 
-// foundOrWhyNot is the era that was found, or the error.
-func foundOrWhyNot(p *Peer, err error) string {
-	if err != nil {
-		return err.Error()
-	}
-	return p.Era.String()
-}
-
 const (
 	modernAnswer = `"result":{"supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{}},"instructions":"read me","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"srv","version":"9"}}}`
 	legacyAnswer = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"old","version":"2"},"instructions":"hello"}`

@@ -52,6 +52,15 @@ func (x *httpExchange) Next(ctx context.Context) (*wire.Frame, error) {
 // post sends the request.
 func (x *httpExchange) post(ctx context.Context) error {
 	x.session = x.c.sessionID()
+	resp, err := x.c.roundTrip(x.request(ctx), x.out.Frame)
+	if err != nil {
+		return err
+	}
+	x.resp = resp
+	return x.begin()
+}
+
+func (x *httpExchange) request(ctx context.Context) *http.Request {
 	req := x.c.request(ctx, http.MethodPost, x.out.Frame, x.session)
 	if p := x.c.peer.Load(); p != nil && p.Era == wire.Modern {
 		mirror(req.Header, x.out, p.Version)
@@ -59,12 +68,7 @@ func (x *httpExchange) post(ctx context.Context) error {
 		mirror(req.Header, x.out, wire.LatestModern)
 	}
 	x.c.forward(req.Header, x.out.Headers)
-	resp, err := x.c.roundTrip(req, x.out.Frame)
-	if err != nil {
-		return err
-	}
-	x.resp = resp
-	return x.begin()
+	return req
 }
 
 // begin looks at the head of the answer.
