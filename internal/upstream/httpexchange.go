@@ -52,7 +52,7 @@ func (x *httpExchange) Next(ctx context.Context) (*wire.Frame, error) {
 // post sends the request.
 func (x *httpExchange) post(ctx context.Context) error {
 	x.session = x.c.sessionID()
-	resp, err := x.c.roundTrip(x.request(ctx), x.out.Frame)
+	resp, err := x.c.roundTrip(x.request(ctx), x.out.Frame) //nolint:bodyclose // the exchange owns it; Close closes it
 	if err != nil {
 		return err
 	}
