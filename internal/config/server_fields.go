@@ -92,6 +92,7 @@ var serverFields = []field[draft]{
 	durationField("max_call_time", "How long a call may take in all.", `"1h"`, time.Millisecond, func(d *draft) *time.Duration { return &d.MaxCallTime }),
 	withDefault("`0`, never", durationField("idle_stop", "After this time without a call or a watched resource the connection is ended, and a program is stopped. What it offers stays listed; the next call starts it again.", `"15m"`, 0,
 		func(d *draft) *time.Duration { return &d.IdleStop })),
+	boolField("prewarm", "With `sharing: session` or `call`: keeps one connection ready beside those in use, so that a new session or a further call does not wait for a start.", `true`, func(d *draft) *bool { return &d.Prewarm }),
 	choiceField("start", "`eager` starts or reaches the server with the proxy. `lazy` does it when a call needs it, once it is known from an earlier run what the server offers (`state_dir`); until then it is started like the others.", `"lazy"`, func(d *draft) *Start { return &d.Start },
 		[]Start{StartEager, StartLazy}),
 	groupField("restart", "Waits between attempts to start or reach the server.", `{"initial_delay": "2s"}`, restartFields, func(d *draft) *Restart { return &d.Restart }),
@@ -110,7 +111,7 @@ var serverFields = []field[draft]{
 
 // serverLater are keys of a server that another version will know.
 var serverLater = []string{
-	"prewarm", "forward_caller_auth", "auth", "reinit_on_expired_session", "max_result_size",
+	"forward_caller_auth", "auth", "reinit_on_expired_session", "max_result_size",
 }
 
 func withDefault[T any](def string, f field[T]) field[T] {

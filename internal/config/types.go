@@ -53,6 +53,8 @@ type Server struct {
 	Restart        Restart
 	// IdleStop is after how long without use a connection is ended until it is needed again; 0 for never.
 	IdleStop time.Duration
+	// Prewarm keeps one connection ready beside those in use, where connections are not shared.
+	Prewarm bool
 	// Start says when the first connection is made.
 	Start Start
 

@@ -51,7 +51,7 @@ func (s *slot) rest() (left time.Duration) {
 	s.failures, s.failure, s.upSince = 0, nil, time.Time{}
 	if s.unit != "" {
 		s.state = StateDraining
-		delete(u.keyed, s.unit)
+		u.drop(s)
 	}
 	u.broadcast()
 	u.log.Info("upstream rests", zap.Duration("idle_stop", u.cfg.IdleStop))

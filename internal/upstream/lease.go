@@ -195,6 +195,9 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 	switch {
 	case best != nil:
 		best.inflight++
+		if exclusive && u.cfg.Prewarm {
+			u.warmShared()
+		}
 		return &Lease{s: best, conn: best.conn, peer: best.peer}, nil, nil
 	case unused != nil && slots[0].peer != nil:
 		u.startSlot(unused)
@@ -249,12 +252,15 @@ func (u *Upstream) keyedSlot(key string, unit Unit) (*slot, error) {
 		u.opts.Count.Limit(count.LimitSlots)
 		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: err}
 	}
-	s := newSlot(u, key, len(u.keyed)+1)
-	s.ends, s.principal = unit.Ends, unit.Principal
-	ctx, cancel := context.WithCancel(u.ctx)
-	s.stop = cancel
+	s := u.takeSpare()
+	if s == nil {
+		s = u.newKeyed(key)
+	}
+	s.key, s.ends, s.principal, s.counted, s.lastUse = key, unit.Ends, unit.Principal, true, time.Now()
 	u.keyed[key] = s
-	u.runs.Go(func() { s.run(ctx) })
+	if len(u.keyed) < limit {
+		u.makeSpare()
+	}
 	return s, nil
 }
 

@@ -30,7 +30,7 @@ const (
 // The fields below are guarded by the upstream's mutex.
 type slot struct {
 	u     *Upstream
-	unit  string // whose slot it is; empty for everybody's
+	unit  string // not empty where it is the slot of one unit; whose is in key
 	index int
 
 	state     State
@@ -44,8 +44,10 @@ type slot struct {
 	started   bool // of a shared slot: it has been begun to be connected
 	ended     bool
 	stop      context.CancelFunc // of a slot with a unit
+	key       string             // the unit; empty for everybody's, and for one that waits for its unit
 	principal string             // that a slot with a unit is counted for
-	ends      bool               // the unit has an end of its own
+	counted   bool
+	ends      bool // the unit has an end of its own
 	lastUse   time.Time
 	// rested says that the connection before was ended for want of use; wake is closed when a call wants the next one.
 	rested bool
@@ -55,7 +57,7 @@ type slot struct {
 }
 
 func newSlot(u *Upstream, unit string, index int) *slot {
-	return &slot{u: u, unit: unit, index: index, state: StateConnecting, stop: func() {}, lastUse: time.Now()}
+	return &slot{u: u, unit: unit, key: unit, index: index, state: StateConnecting, stop: func() {}, lastUse: time.Now()}
 }
 
 // run keeps one connection alive until ctx ends. A slot with a unit lives only as long as its first connection: the
@@ -114,6 +116,8 @@ func (s *slot) live(ctx context.Context) error {
 	s.u.firstEnded()
 	if s.unit != "" {
 		s.u.wakeLister()
+	} else {
+		s.u.warmFirst()
 	}
 	s.restore(c, peer)
 	s.tell()
@@ -183,10 +187,10 @@ func (s *slot) end() {
 	s.set(func() {
 		s.ended = true
 		if s.unit != "" {
-			if s.u.keyed[s.unit] == s {
-				delete(s.u.keyed, s.unit)
+			s.u.drop(s)
+			if s.counted {
+				s.u.opts.Quota.give(s.principal)
 			}
-			s.u.opts.Quota.give(s.principal)
 		}
 	})
 }

@@ -1,6 +1,10 @@
 package upstream
 
-import "time"
+import (
+	"maps"
+	"slices"
+	"time"
+)
 
 // Status is what an upstream looks like from outside at one moment.
 type Status struct {
@@ -53,7 +57,11 @@ func (u *Upstream) Status() Status {
 			st.Stderr = c.stderr.last(stderrKept)
 		}
 	}
-	for _, s := range u.keyed {
+	own := slices.Collect(maps.Values(u.keyed))
+	if u.spare != nil {
+		own = append(own, u.spare)
+	}
+	for _, s := range own {
 		state := s.state
 		if state == StateReady && s.inflight > 0 {
 			state = StateBusy

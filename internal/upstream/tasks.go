@@ -30,7 +30,7 @@ type TaskObserver interface {
 }
 
 // place is where this slot's server keeps things. The upstream's mutex is held.
-func (s *slot) place() Place { return Place{Unit: s.unit, Generation: s.generation, Index: s.index} }
+func (s *slot) place() Place { return Place{Unit: s.key, Generation: s.generation, Index: s.index} }
 
 // newGeneration names a connection of a server that forgets with it; zero for one that is expected not to.
 func (u *Upstream) newGeneration() uint64 {

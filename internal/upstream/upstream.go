@@ -77,6 +77,7 @@ type Upstream struct {
 	era     *wire.Era
 	shared  []*slot
 	keyed   map[string]*slot
+	spare   *slot         // connected for the next unit, with prewarm
 	changed chan struct{} // closed and replaced with every change of a slot
 	first   chan struct{} // closed once the first attempt has ended
 	failure *Failure
