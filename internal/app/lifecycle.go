@@ -44,6 +44,11 @@ func (a *App) Start() {
 	a.ups.Start()
 	a.cleanups.add("upstreams", func(context.Context) error { a.ups.Stop(); return nil })
 	a.cleanups.add("parked calls", func(context.Context) error { a.proxy.EndParked(); return nil })
+	if a.opt.listens() {
+		// Before the first answer, and at once: whoever gets an answer finds the record.
+		a.log.Info("listening", zap.String("url", a.URL()))
+		_ = a.log.Sync()
+	}
 	a.sessions.Start()
 	a.cleanups.add("sessions", func(context.Context) error { a.sessions.Stop(); return nil })
 	for i, s := range a.servers {
@@ -61,9 +66,6 @@ func (a *App) Start() {
 	if a.opt.Source != nil {
 		stop := a.reload.start(a.opt.Source)
 		a.cleanups.add("reload", func(context.Context) error { stop(); return nil })
-	}
-	if a.opt.listens() {
-		a.log.Info("listening", zap.String("url", a.URL()))
 	}
 }
 
