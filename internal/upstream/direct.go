@@ -226,8 +226,11 @@ type directBody struct {
 
 func (b *directBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
-	if err == io.EOF {
+	switch {
+	case err == io.EOF:
 		b.whole = true
+	case err != nil:
+		b.keep = false // the next read may give io.EOF for it
 	}
 	return n, err
 }
