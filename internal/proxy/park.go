@@ -100,10 +100,11 @@ func (pk *parkedCall) inputRequired(state string) []byte {
 		q := pk.questions[key]
 		b = wire.AppendString(b, key)
 		b = wire.AppendString(append(b, `:{"method":`...), q.Method)
-		if params := c.downParams(q.Method, q.Raw, q.Params, q.Body); len(params) > 0 {
-			b = append(append(b, `,"params":`...), params...)
+		params := c.downParams(q.Method, q.Raw, q.Params, q.Body)
+		if len(params) == 0 {
+			params = []byte("{}") // roots/list needs none, but some clients fail on a question without
 		}
-		b = append(b, '}')
+		b = append(append(append(b, `,"params":`...), params...), '}')
 	}
 	b = wire.AppendString(append(b, `},"requestState":`...), state)
 	b = append(b, `,"_meta":{"`+wire.MetaServerInfo+`":`...)
