@@ -223,7 +223,7 @@ func TestAQuestionThatNobodyAnswersInTime(t *testing.T) {
 // While a person thinks, the clock that watches for signs of life stands still.
 func TestAPersonMayTakeLongerThanACall(t *testing.T) {
 	t.Parallel()
-	s := startAll(t, kinds, "asker", "", `"call_timeout":"200ms"`)
+	s := startAll(t, kinds, "asker", "", `"call_timeout":"2s"`)
 	for _, k := range kinds {
 		c := connect(t, s.Proxy, testmcp.Legacy, nil)
 		think := make(chan struct{})
