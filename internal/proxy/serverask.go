@@ -97,6 +97,7 @@ func (c *call) asked(f *wire.Frame) (_ Answer, ok bool) {
 	if modern {
 		return c.park(f)
 	}
+	c.repeated = true // what a person has been asked for is not asked again
 	c.clock.hold()
 	begun := c.asks.begin(c.ctx, wire.IDKey(f.ID.Of(f.Raw)), func(ctx context.Context) {
 		defer c.clock.free()

@@ -234,3 +234,24 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 	p := start(t, testmcp.Config("", map[string]string{"refusing": h.Entry()}))
 	equal(t, "the server's own refusal", p.Client(testmcp.Legacy).Call("resources/subscribe", `{"uri":"test://refusing/readme"}`).Code(), -32001)
 }
+
+// A modern server with nothing else to tell is listened to only while somebody watches a resource of it.
+func TestNobodyListensWhereNothingIsWatched(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{pipeNew, webNew} {
+		p, rec := startOne(t, k, "quiet", "")
+		for _, e := range eras {
+			ended := rec.Count(testmcp.Is(testmcp.Cancel))
+			w := watch(t, p, e.era, "test://quiet/readme")
+			rec.WaitFor(t, "listening", func() bool { return rec.Count(testmcp.Received("subscriptions/listen")) == ended+1 })
+			w.end("test://quiet/readme")
+			rec.WaitFor(t, "end of it", func() bool { return rec.Count(testmcp.Is(testmcp.Cancel)) == ended+1 })
+		}
+	}
+}
+
+var _ = behaviour("quiet", func() *testmcp.Server {
+	s := testmcp.Basic("quiet")
+	s.Capabilities = `{"resources":{"subscribe":true}}`
+	return s
+})
