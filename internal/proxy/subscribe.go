@@ -247,7 +247,7 @@ func (p *Proxy) tell(w *watch) *wire.Frame {
 }
 
 // tellUpstream sends a legacy upstream a request about a subscription, on the connection that its news come from, and
-// gives its answer; nil where there was none.
+// gives its answer; nil where there was none. A modern one listens by now to what is subscribed to.
 func (p *Proxy) tellUpstream(w *watch, method string) *wire.Frame {
 	ctx, cancel := context.WithTimeout(p.base, subscribeTimeout)
 	defer cancel()
@@ -258,6 +258,9 @@ func (p *Proxy) tellUpstream(w *watch, method string) *wire.Frame {
 	}
 	defer lease.Release()
 	if lease.Peer().Era == wire.Modern {
+		if method == "resources/subscribe" {
+			up.AwaitWatch(ctx)
+		}
 		return nil
 	}
 	f, err := ask(ctx, up, lease, method, append(wire.AppendString([]byte(`{"uri":`), w.uri), '}'))

@@ -49,6 +49,7 @@ func (s *slot) listen(ctx context.Context, c conn, peer *Peer) {
 			current.end()
 			current = nil
 		}
+		s.set(func() { s.u.listening = changed })
 		select {
 		case <-changed:
 			continue

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -282,5 +283,50 @@ func TestNewsOfAModernServer(t *testing.T) {
 		if listens != 3 || len(notes) != 2 || changes != 3 {
 			t.Errorf("%d subscriptions, %d announcements, %d changes; want 3, 2 and 3", listens, len(notes), changes)
 		}
+	})
+}
+
+// Whoever subscribes to a resource of a modern server may count on its updates once the server has taken the subscription.
+func TestWaitingForASubscription(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{t: t, era: wire.Modern}
+		p.on = func(_ int, f *wire.Frame, w io.WriteCloser) bool {
+			switch f.Method {
+			case "server/discover":
+				reply(w, f, `"result":{"supportedVersions":["2026-07-28"],"capabilities":{"resources":{"subscribe":true}}}`)
+			case "subscriptions/listen":
+				ack := `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` +
+					string(f.ID.Of(f.Raw)) + `}}}` + "\n"
+				go func() {
+					pass(2 * time.Second)
+					_, _ = io.WriteString(w, ack)
+				}()
+			default:
+				return false
+			}
+			return true
+		}
+		u := startUpstream(t, newRig(t), p, nil)
+		defer u.Stop()
+		synctest.Wait()
+		u.Watch([]string{"note://a"})
+		began := time.Now()
+		u.AwaitWatch(t.Context())
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("it was waited for %v, want the 2s that the server takes", took)
+		}
+		u.AwaitWatch(t.Context())
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("what is subscribed to is waited for again, until %v", took)
+		}
+		u.Watch(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
+		defer cancel()
+		u.Watch([]string{"note://b"})
+		u.AwaitWatch(ctx)
+		if took := time.Since(began); took >= 4*time.Second {
+			t.Errorf("the end of the context is not the end of waiting, which took until %v", took)
+		}
+		u.AwaitWatch(t.Context())
 	})
 }

@@ -86,6 +86,7 @@ type Upstream struct {
 	watchedTasks []string
 	remembered   *Peer // from before this process; nil where nothing is known
 	rewatch      chan struct{}
+	listening    <-chan struct{} // the rewatch that a modern server has been told up to
 	logLevel     string
 }
 

@@ -23,6 +23,24 @@ func (u *Upstream) Watch(uris []string) {
 	u.rewatch = make(chan struct{})
 }
 
+// AwaitWatch waits until a modern server has taken or refused what Watch was told last, or ctx ends: what it announces
+// before that is not heard.
+func (u *Upstream) AwaitWatch(ctx context.Context) {
+	for {
+		u.mu.Lock()
+		told, changed := u.listening == u.rewatch, u.changed
+		u.mu.Unlock()
+		if told {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // SetLogLevel sets the least level of log messages that anybody wants of this upstream; empty for none. Servers that
 // declare logging are told, those that come later too.
 func (u *Upstream) SetLogLevel(level string) {
