@@ -1,6 +1,9 @@
 // Package interop puts servers that others wrote behind one proxy and lets clients that others wrote use them all:
 // the Go SDK, both generations of the TypeScript SDK and the inspector, in both eras of the protocol.
 //
+// The clients list, call, read, get and complete; they answer what servers ask (elicitation, sampling, roots), subscribe,
+// cancel, and come back to a stream that was cut.
+//
 // The tests need the npm packages of test/npm. MCP_PROXY_INTEROP names the folder they are installed in; without it
 // the tests are skipped. "make interop" sets it.
 package interop

@@ -77,7 +77,8 @@ func TestInterop(t *testing.T) {
 			checkSeen(t, s, got)
 		})
 	}
-	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
+	t.Run("talk", func(t *testing.T) { testTalk(t, s) })
+	t.Run("resume", func(t *testing.T) { testResume(t, s) })
 }
 
 // wanted calls a tool of each server and uses a prompt and a resource of the one that has some.

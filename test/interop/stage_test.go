@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,11 +21,12 @@ import (
 // readyTimeout is how long the proxy and its upstreams may take to start.
 const readyTimeout = 2 * time.Minute
 
-// stage is a running proxy with five servers of others behind it.
+// stage is a running proxy with servers of others behind it.
 type stage struct {
-	url   string // of the proxy's aggregate
-	npm   string // the folder with node_modules
-	files string // the only folder that the file server shows
+	url   string          // of the proxy's aggregate
+	npm   string          // the folder with node_modules
+	files string          // the only folder that the file server shows
+	cut   chan<- struct{} // lets a slow call of askeroldweb go on
 }
 
 // newStage starts everything; the end of the test stops it, and the proxy must then end with exit code 0.
@@ -43,7 +45,9 @@ func newStage(t *testing.T) stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.url = startProxy(t, binary, work, s.writeConfig(t, work))
+	cut := make(chan struct{})
+	s.cut = cut
+	s.url = startProxy(t, binary, work, s.writeConfig(t, work, cut))
 	return s
 }
 
@@ -78,7 +82,7 @@ func startProxy(t *testing.T, binary, work, config string) string {
 }
 
 // writeConfig writes a configuration as a person would: commands through npx, URLs with their type.
-func (s stage) writeConfig(t *testing.T, work string) string {
+func (s stage) writeConfig(t *testing.T, work string, cut <-chan struct{}) string {
 	t.Helper()
 	npx := func(name string, args ...string) map[string]any {
 		all := append([]string{"--offline", "--no", "--prefix", s.npm, "--", name}, args...)
@@ -93,6 +97,12 @@ func (s stage) writeConfig(t *testing.T, work string) string {
 			"memory":     memory,
 			"greeter":    map[string]any{"type": "http", "url": startGreeter(t, streamable) + "/mcp"},
 			"oldgreeter": map[string]any{"type": "sse", "url": startGreeter(t, legacySSE) + "/sse"},
+			// It asks on the stream of its session, which is then one client's.
+			"everythingweb": map[string]any{"type": "http", "url": s.startEverything(t, work), "sharing": "session"},
+			"askerchild":    askerChild(t, "askerchild", "modern"),
+			"askeroldchild": askerChild(t, "askeroldchild", "legacy"),
+			"askerweb":      map[string]any{"type": "http", "url": startAsker(t, "askerweb", true, nil)},
+			"askeroldweb":   map[string]any{"type": "http", "url": startAsker(t, "askeroldweb", false, cut)},
 		},
 		"proxy": map[string]any{"state_dir": filepath.Join(work, "state"), "startup_grace": readyTimeout.String()},
 	}
@@ -105,6 +115,46 @@ func (s stage) writeConfig(t *testing.T, work string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// askerChild has this binary as a server.
+func askerChild(t *testing.T, name, protocol string) map[string]any {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]any{"command": self, "args": []string{}, "env": map[string]string{childServer: name}, "protocol": protocol}
+}
+
+// startEverything starts server-everything over HTTP and gives its URL.
+func (s stage) startEverything(t *testing.T, work string) string {
+	t.Helper()
+	node, err := harness.Node(s.npm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, err := harness.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(s.npm, "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	p, err := harness.Start(harness.Command{
+		Name: "everything", Args: []string{node, script, "streamableHttp"}, Env: []string{"PORT=" + port}, Dir: work, Logs: work,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	err = p.Ready(t.Context(), readyTimeout, func(ctx context.Context) error { return harness.WaitListening(ctx, addr) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + addr + "/mcp"
 }
 
 func streamable(server *mcp.Server) http.Handler {

@@ -1,0 +1,22 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestMain lets this binary stand in for a server that the proxy starts.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(childServer); name != "" {
+		if err := newAsker(name, nil).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
