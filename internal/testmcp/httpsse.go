@@ -125,10 +125,11 @@ func (s *sseHandler) message(in *Instance, w http.ResponseWriter, r *http.Reques
 		return
 	}
 	m := parseMessage(body)
+	c := sess.request(in.ctx, m, r.Header.Clone())
 	sess.seen(m, nil)
 	w.WriteHeader(http.StatusAccepted)
-	if m.kind() == messageRequest {
-		in.wg.Go(sess.newCall(in.ctx, m, r.Header.Clone()).run)
+	if c != nil {
+		in.wg.Go(c.run)
 		return
 	}
 	sess.take(m, r.Header.Clone())

@@ -15,13 +15,14 @@ func (h *HTTPServer) post(in *Instance, w http.ResponseWriter, r *http.Request, 
 	if s.label == modernConn {
 		defer in.dropSession(s.session)
 	}
+	c := s.request(in.ctx, m, r.Header.Clone())
 	s.seen(m, r.Header.Clone())
 	switch m.kind() {
 	case messageUnreadable:
 		Status(http.StatusBadRequest, "application/json",
 			`{"jsonrpc":"2.0","id":null,"error":{"code":`+strconv.Itoa(codeParse)+`,"message":"unreadable message"}}`)(w, r)
 	case messageRequest:
-		h.request(s, w, r, m)
+		h.request(s, w, r, c)
 	default:
 		s.take(m, r.Header.Clone())
 		h.addHeaders(w.Header(), r)
@@ -105,9 +106,8 @@ func (h *HTTPServer) spent(s *httpSession) bool {
 }
 
 // request runs the handler beside the response, so that a legacy call outlives its client's connection.
-func (h *HTTPServer) request(s *httpSession, w http.ResponseWriter, r *http.Request, m Message) {
+func (h *HTTPServer) request(s *httpSession, w http.ResponseWriter, r *http.Request, c *Call) {
 	st := s.newStream()
-	c := s.newCall(s.in.ctx, m, r.Header.Clone())
 	c.stream = st
 	s.in.wg.Go(c.run)
 	f := &follower{h: h, w: w, r: r, st: st, modern: s.label == modernConn, form: h.opt.Answers}
@@ -117,7 +117,7 @@ func (h *HTTPServer) request(s *httpSession, w http.ResponseWriter, r *http.Requ
 	if f.run(0) {
 		return
 	}
-	s.in.record(Record{Kind: Closed, Conn: s.label, ID: m.ID, Method: m.Method, Text: "response stream"})
+	s.in.record(Record{Kind: Closed, Conn: s.label, ID: c.ID, Method: c.Method, Text: "response stream"})
 	if f.modern { // closing the response is how a modern client cancels; a legacy one may come back
 		c.end(ErrStreamClosed)
 	}

@@ -110,12 +110,13 @@ func (in *Instance) readFrames(r io.Reader, out *frameWriter) error {
 
 func (in *Instance) handleLine(s *session, line []byte) {
 	m := parseMessage(line)
+	c := s.request(in.ctx, m, nil)
 	s.seen(m, nil)
 	switch m.kind() {
 	case messageUnreadable:
 		s.write([]byte(`{"jsonrpc":"2.0","id":null,"error":{"code":`+strconv.Itoa(codeParse)+`,"message":"unreadable message"}}`), nil)
 	case messageRequest:
-		in.perhapsSerial(s.newCall(in.ctx, m, nil).run)
+		in.perhapsSerial(c.run)
 	case messageResponse: // never behind a handler, which may be what waits for it
 		s.take(m, nil)
 	default:

@@ -59,6 +59,15 @@ func (s *session) seen(m Message, h http.Header) {
 	s.in.record(Record{Kind: In, Conn: s.label, Frame: m.Raw, Method: m.Method, ID: m.ID, Header: h})
 }
 
+// request makes the call of a request, nil for other messages. It comes before the message is recorded: who waits for the
+// record may cancel the request at once.
+func (s *session) request(parent context.Context, m Message, h http.Header) *Call {
+	if m.kind() != messageRequest {
+		return nil
+	}
+	return s.newCall(parent, m, h)
+}
+
 // newCall makes the call of a request or a notification; parent ends it.
 func (s *session) newCall(parent context.Context, m Message, h http.Header) *Call {
 	ctx, cancel := context.WithCancelCause(parent)
