@@ -167,7 +167,7 @@ func TestATaskThatIsNotDoneInTimeIsCancelled(t *testing.T) {
 		change func(*config.Tasks)
 		took   time.Duration
 	}{
-		"tasks.timeout":      {func(c *config.Tasks) { c.Timeout = 90 * time.Second }, 90 * time.Second},
+		"tasks.timeout":      {func(c *config.Tasks) { c.Timeout = 90*time.Second + 1 }, 90*time.Second + 1}, // not at the moment of a poll
 		"tasks.max_attempts": {func(c *config.Tasks) { c.MaxAttempts = 7 }, 7 * time.Second},
 	} {
 		for _, era := range []wire.Era{wire.Legacy, wire.Modern} {
