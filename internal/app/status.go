@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/httpd"
@@ -73,6 +74,10 @@ func (a *App) upstreamStatus(u *upstream.Upstream, tools, prompts, resources int
 	}
 	if !st.NextRetry.IsZero() {
 		out.NextRetry = &st.NextRetry
+	}
+	if st.Unclear > 0 {
+		out.Hints = append(out.Hints, fmt.Sprintf("%d of its questions were refused, because several calls share its connection and "+
+			"nobody could tell which one asked; %s", st.Unclear, upstream.HintSharing))
 	}
 	for state, n := range st.Slots {
 		out.Slots[string(state)] = n

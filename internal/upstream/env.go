@@ -13,8 +13,8 @@ import (
 // connPeer hears what one connection says that belongs to no call. Its methods must not block.
 type connPeer interface {
 	Notification(f *wire.Frame)
-	// Refused hears of a request that was refused because it belongs to no call.
-	Refused(f *wire.Frame)
+	// Refused hears of a request that was refused because it belongs to no call, or nobody can tell to which of several.
+	Refused(f *wire.Frame, several bool)
 }
 
 // env is what every connection of an upstream needs.

@@ -119,7 +119,7 @@ func (c *httpConn) news(data []byte) {
 			c.replySoon(pong(f))
 			return
 		}
-		c.env.peer.Refused(f)
+		c.env.peer.Refused(f, false)
 		c.replySoon(Refusal(f))
 	default:
 		c.env.count.Drop(count.DropAnswer)

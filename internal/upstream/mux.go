@@ -171,8 +171,20 @@ func (m *mux) request(f *wire.Frame) {
 	if box := m.owner(f); box != nil && box.put(f) {
 		return
 	}
-	m.env.peer.Refused(f)
+	m.env.peer.Refused(f, m.crowded())
 	m.reply(Refusal(f))
+}
+
+// crowded says whether calls are under way that a request may belong to.
+func (m *mux) crowded() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, b := range m.pending {
+		if !b.standing {
+			return true
+		}
+	}
+	return len(m.cancelled) > 0
 }
 
 // owner gives the mailbox of the call that a frame belongs to: the one that asks about the task that it names

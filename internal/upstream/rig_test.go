@@ -53,7 +53,7 @@ func (r *rig) Notification(f *wire.Frame) {
 	r.notes = append(r.notes, f.Method)
 }
 
-func (r *rig) Refused(*wire.Frame) { r.count.Drop(count.DropRequest) }
+func (r *rig) Refused(*wire.Frame, bool) { r.count.Drop(count.DropRequest) }
 
 func (r *rig) noted() []string {
 	r.mu.Lock()

@@ -209,8 +209,12 @@ func (s *slot) tell() {
 	}
 }
 
-// Refused notes that a request of the server was refused because it belongs to no call.
-func (s *slot) Refused(f *wire.Frame) {
+// Refused notes that a request of the server was refused because it belongs to no call, or nobody can tell to which.
+func (s *slot) Refused(f *wire.Frame, several bool) {
+	if several && s.u.cfg.Sharing == config.SharingShared && s.u.unclear.Add(1) == 1 {
+		s.u.log.Warn("the server asks a client while several calls share its connection, and nobody can tell which call asks; "+
+			"it is refused", zap.String("method", f.Method), zap.String("hint", HintSharing))
+	}
 	s.u.opts.Count.Drop(count.DropRequest)
 	if s.u.opts.Observer != nil {
 		s.u.opts.Observer.Refused(s.u, f.Method)

@@ -18,7 +18,11 @@ type Status struct {
 	NextRetry time.Time // zero where no try is planned
 	Failures  int       // in a row
 	Stderr    []string
+	Unclear   int64 // requests of the server that were refused because several calls share its connection
 }
+
+// HintSharing is what helps a server whose questions belong to nobody.
+const HintSharing = `give its entry "sharing": "session", so that each session has a connection of its own`
 
 // crashLoop is how many failures in a row make a crash loop.
 const crashLoop = 3
@@ -27,7 +31,7 @@ const crashLoop = 3
 func (u *Upstream) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	st := Status{Slots: map[State]int{}, Failure: u.failure, State: string(StateConnecting)}
+	st := Status{Slots: map[State]int{}, Failure: u.failure, State: string(StateConnecting), Unclear: u.unclear.Load()}
 	for _, s := range u.shared {
 		if !s.started && u.cfg.Problem == nil && s.index > 0 {
 			continue // made when it is needed

@@ -59,6 +59,7 @@ type Upstream struct {
 	mask    *masker
 	noisy   sync.Once
 	moved   sync.Once
+	unclear atomic.Int64 // refused requests of which nobody could tell whose they are
 
 	ids       atomic.Uint64
 	probing   chan struct{} // held while the era is being found

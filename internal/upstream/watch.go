@@ -115,7 +115,7 @@ func (s *slot) request(c conn, method string, params []byte) {
 			case err != nil:
 				return
 			case f.Kind == wire.KindRequest:
-				s.Refused(f)
+				s.Refused(f, false)
 				_ = x.Respond(ctx, Refusal(f))
 			case f.Kind == wire.KindError:
 				s.u.log.Info("the server refuses a request of the proxy", zap.String("method", method), zap.ByteString("error", f.Error.Of(f.Raw)))

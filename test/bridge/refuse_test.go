@@ -25,6 +25,9 @@ func TestAQuestionThatCouldBelongToTwoCallsIsRefused(t *testing.T) {
 		equal(t, e.name+": asked of the other", len(other.Asked()), 0)
 		equal(t, e.name+": forms refused", asked(p, "pipe-old", elicit, "denied"), 1)
 		equal(t, e.name+": models refused", asked(p, "pipe-old", sample, "denied"), 1)
+		hint := p.Status().At("upstreams", 0, "hints", 0).Str()
+		holds(t, e.name+": the status hints at it", hint, `2 of its questions`)
+		holds(t, e.name+": and at what helps", hint, `"sharing": "session"`)
 	}
 }
 
