@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 )
 
@@ -50,6 +51,9 @@ func run(args []string) int {
 	// end, and else by the system's own handling, which is back then.
 	context.AfterFunc(ctx, stop)
 	name := "serve"
+	if len(args) == 1 && slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
+		args = []string{"help"} // all commands, and not only those flags that serve has
+	}
 	if len(args) > 0 && (args[0] == "" || args[0][0] != '-') {
 		name, args = args[0], args[1:]
 	}
@@ -73,7 +77,7 @@ func usage(w io.Writer) {
 	for _, c := range commands() {
 		fmt.Fprintf(w, "  mcp-proxy %s %s\n        %s\n", c.name, c.args, c.what)
 	}
-	fmt.Fprintln(w, "\nWithout --config the configuration is the variable MCP_PROXY_CONFIG (a path or the text itself), or the first of\nmcp-proxy.json, mcp-proxy.jsonc, mcp-proxy.yaml, .mcp.json and mcp.json in the working directory.")
+	fmt.Fprintln(w, "\nWithout --config the configuration is the variable MCP_PROXY_CONFIG (a path or the text itself), or the first of\nmcp-proxy.json, mcp-proxy.jsonc, mcp-proxy.yaml, .mcp.json and mcp.json in the working directory.\n\nmcp-proxy COMMAND --help tells the flags of a command.")
 }
 
 // parse reads the flags of a subcommand. ok is false where the process is to end with the code.

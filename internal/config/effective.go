@@ -261,24 +261,15 @@ func showTokens(s *shower, canon, key string, a *Auth) {
 	}
 }
 
-func showTools(s *shower, canon, key string, d *draft) {
-	names := namesOf(d.Tools)
-	if len(names) == 0 {
-		return
-	}
-	slices.Sort(names)
-	s.line(key + ":")
-	s.indent++
-	for _, name := range names {
-		one := d.Tools[name]
-		at := place{canon: canon}.member(member{key: name}).canon
-		showGroup(s, at, quoted(name), toolFields, &one)
-	}
-	s.indent--
-}
+func showTools(s *shower, canon, key string, d *draft) { showNamed(s, canon, key, toolFields, d.Tools) }
 
 func showProfiles(s *shower, canon, key string, p *Proxy) {
-	names := namesOf(p.Profiles)
+	showNamed(s, canon, key, profileFields, p.Profiles)
+}
+
+// showNamed writes groups that stand under names of the user's choice, in the order of the names.
+func showNamed[T any](s *shower, canon, key string, fields []field[T], all map[string]T) {
+	names := namesOf(all)
 	if len(names) == 0 {
 		return
 	}
@@ -286,9 +277,8 @@ func showProfiles(s *shower, canon, key string, p *Proxy) {
 	s.line(key + ":")
 	s.indent++
 	for _, name := range names {
-		one := p.Profiles[name]
-		at := place{canon: canon}.member(member{key: name}).canon
-		showGroup(s, at, quoted(name), profileFields, &one)
+		one := all[name]
+		showGroup(s, place{canon: canon}.member(member{key: name}).canon, quoted(name), fields, &one)
 	}
 	s.indent--
 }

@@ -210,3 +210,19 @@ func saysListening(t *testing.T, log, addr string) {
 		t.Errorf("%d records say that it listens, want 1:\n%s", found, text)
 	}
 }
+
+func TestHelpNamesEveryCommand(t *testing.T) {
+	bin := binary(t)
+	for _, ask := range []string{"help", "--help", "-h"} {
+		code, out, _ := run(t, nil, bin, ask)
+		for _, name := range []string{"serve", "check", "stdio", "call", "health", "demo-server", "version"} {
+			if code != 0 || !strings.Contains(out, "mcp-proxy "+name+" ") {
+				t.Errorf("%s: exit %d, without %s:\n%s", ask, code, name, out)
+			}
+		}
+	}
+	code, _, diag := run(t, nil, bin, "serve", "--help")
+	if code != 0 || !strings.Contains(diag, "-listen") || strings.Contains(diag, "demo-server") {
+		t.Errorf("serve --help: exit %d\n%s", code, diag)
+	}
+}
