@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 GOLANGCI_VERSION := v2.15.0
-FUZZTIME ?= 30s
+FUZZTIME ?= 100000x
 CONFIG ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
@@ -74,7 +74,7 @@ conformance-direct: npm ## run the official conformance suite against the refere
 interop: npm build ## let servers and clients of others meet through the proxy
 	MCP_PROXY_INTEROP=$(NPM) MCP_PROXY_BIN=$(BIN) go test -count=1 -v -timeout 15m ./test/interop
 
-fuzz: ## run every fuzz target for FUZZTIME
+fuzz: ## run every fuzz target up to FUZZTIME, a time or a number of inputs (10000x)
 	scripts/fuzz $(FUZZTIME)
 
 ci: ## run all that is run for a submission
