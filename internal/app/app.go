@@ -106,6 +106,7 @@ func (a *App) setup() error {
 	}
 	a.cleanups.add("state", func(context.Context) error { return store.Close() })
 
+	upstream.EndLeftovers(store, a.log.Named("upstream"))
 	a.registry = obs.NewRegistry(a.opt.Version)
 	counters := count.New(a.registry)
 	budget := upstream.NewBudget(cfg.Limits.MaxBufferedBytes)
@@ -114,7 +115,7 @@ func (a *App) setup() error {
 	relay := &proxy.Relay{}
 	a.makeUp = func(c *config.Config, s *config.Server) *upstream.Upstream {
 		return upstream.New(s, upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
-			Limits: c.Proxy.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version})
+			Limits: c.Proxy.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Ledger: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version})
 	}
 	a.ups = upstream.NewSet(a.upstreams(a.config()), upMetrics, a.registry)
 

@@ -260,6 +260,15 @@ func (p *Proxy) Restart() {
 	p.launch()
 }
 
+// Again starts the program at the same address after it has ended, with the file as it is now.
+func (p *Proxy) Again() {
+	p.t.Helper()
+	p.launch()
+}
+
+// State gives the directory where the program keeps its state unless its configuration names another.
+func (p *Proxy) State() string { return filepath.Join(p.dir, ".local", "state", "mcp-proxy") }
+
 // Reload sends SIGHUP.
 func (p *Proxy) Reload() {
 	p.t.Helper()

@@ -55,7 +55,11 @@ func startChild(e *env, cfg *config.Server) (*child, error) {
 	if ends, err = openPipes(cmd); err != nil {
 		return nil, err
 	}
+	pipes := pipeNames(ends[:]...)
 	err = cmd.Start()
+	if err == nil {
+		c.keep(pipes) // before anything else: who crashes now must find it
+	}
 	closeAll(cmd.Stdin.(*os.File), cmd.Stdout.(*os.File), cmd.Stderr.(*os.File))
 	if err != nil {
 		closeAll(ends[:]...)
@@ -136,6 +140,7 @@ func (c *child) wait(stderr *os.File) {
 	if c.env.brood != nil {
 		c.env.brood.remove(c)
 	}
+	c.drop()
 	c.env.log.Info("child ended", zap.Int("pid", c.cmd.Process.Pid), zap.String("status", c.status.Error()))
 	close(c.gone)
 }

@@ -29,6 +29,7 @@ type env struct {
 	maxFrame int
 	own      bool   // the connection is used for one client only
 	brood    *brood // nil where nobody ends all children at once
+	ledger   Ledger // nil where children are not recorded
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
 	mask     *masker

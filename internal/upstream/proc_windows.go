@@ -14,6 +14,10 @@ func groupAttr() *syscall.SysProcAttr {
 // signalGroup can only end the process itself on this system.
 func signalGroup(p *os.Process, _ bool) { _ = p.Kill() }
 
+func killGroup(int, bool) {}
+
+func groupExists(int) bool { return false }
+
 func endGroup(*os.Process) {}
 
 func executableExts(environ []string) []string {

@@ -41,6 +41,7 @@ type Options struct {
 	Observer Observer
 	Tasks    TaskObserver // nil where nobody wants to hear of tasks
 	Memory   Memory
+	Ledger   Ledger // nil where children are not recorded
 	// Serve is the server behind a configuration of the in-process transport.
 	Serve   InProcess
 	Version string
@@ -199,6 +200,6 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(p connPeer) *env {
-	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, brood: &u.brood, noisy: &u.noisy, moved: &u.moved,
+	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, brood: &u.brood, ledger: u.opts.Ledger, noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }
