@@ -42,7 +42,13 @@ func commands() []command {
 	}
 }
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	code, done := asInit()
+	if !done {
+		code = run(os.Args[1:])
+	}
+	os.Exit(code)
+}
 
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

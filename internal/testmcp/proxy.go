@@ -48,6 +48,7 @@ type proxyOptions struct {
 	file    string
 	binary  string // instead of the one that is built
 	noReady bool
+	launch  func(*exec.Cmd)
 }
 
 // ProxyOption changes how the program is started.
@@ -68,6 +69,9 @@ func WithFile(name string) ProxyOption { return func(o *proxyOptions) { o.file =
 
 // WithBinary starts this program instead of the one that the kit builds.
 func WithBinary(path string) ProxyOption { return func(o *proxyOptions) { o.binary = path } }
+
+// WithLaunch changes how the program is launched.
+func WithLaunch(change func(*exec.Cmd)) ProxyOption { return func(o *proxyOptions) { o.launch = change } }
 
 // WithoutReady does not wait for /readyz; the program listens when StartProxy returns.
 func WithoutReady() ProxyOption { return func(o *proxyOptions) { o.noReady = true } }
@@ -119,6 +123,9 @@ func (p *Proxy) launch() {
 	p.cmd.Dir = p.dir
 	p.cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.dir, "TMPDIR=" + p.dir, "LANG=C.UTF-8", p.mark}, p.opt.env...)
 	ownGroup(p.cmd)
+	if p.opt.launch != nil {
+		p.opt.launch(p.cmd)
+	}
 	stderr, err := p.cmd.StderrPipe()
 	check(p.t, err)
 	check(p.t, p.cmd.Start())
