@@ -71,7 +71,9 @@ func WithFile(name string) ProxyOption { return func(o *proxyOptions) { o.file =
 func WithBinary(path string) ProxyOption { return func(o *proxyOptions) { o.binary = path } }
 
 // WithLaunch changes how the program is launched.
-func WithLaunch(change func(*exec.Cmd)) ProxyOption { return func(o *proxyOptions) { o.launch = change } }
+func WithLaunch(change func(*exec.Cmd)) ProxyOption {
+	return func(o *proxyOptions) { o.launch = change }
+}
 
 // WithoutReady does not wait for /readyz; the program listens when StartProxy returns.
 func WithoutReady() ProxyOption { return func(o *proxyOptions) { o.noReady = true } }

@@ -75,6 +75,7 @@ func startChild(e *env, cfg *config.Server) (*child, error) {
 	if e.brood != nil {
 		e.brood.add(c)
 	}
+	e.usage.begin(c)
 	go c.wait(ends[2])
 	return c, nil
 }
@@ -126,6 +127,7 @@ func (c *child) wait(stderr *os.File) {
 	// The group is told before the process is reaped: until then its number cannot belong to anybody else.
 	signalGroup(c.cmd.Process, false)
 	err := c.cmd.Wait()
+	c.env.usage.end(c, c.cmd.ProcessState) // from here on its number may be somebody else's
 	c.status = exitError(c.cmd, err)
 	close(c.exited)
 	endGroup(c.cmd.Process)

@@ -30,6 +30,7 @@ type env struct {
 	own      bool   // the connection is used for one client only
 	brood    *brood // nil where nobody ends all children at once
 	ledger   Ledger // nil where children are not recorded
+	usage    *usage // nil where the use of children is not kept
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
 	mask     *masker

@@ -22,11 +22,12 @@ var slotStates = []State{StateConnecting, StateReady, StateBusy, StateDraining, 
 // Metrics are the metrics of all upstreams. A nil *Metrics counts nothing.
 type Metrics struct {
 	restarts *prometheus.CounterVec
+	usage    *usage
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+	m := &Metrics{usage: newUsage(), restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mcp_proxy_upstream_restarts_total", Help: "Connections with an upstream that were made anew, by reason."}, []string{"upstream", "reason"})}
 	reg.MustRegister(m.restarts)
 	return m
@@ -45,7 +46,16 @@ func (m *Metrics) init(id string) {
 func (m *Metrics) forget(id string) {
 	if m != nil {
 		m.restarts.DeletePartialMatch(prometheus.Labels{"upstream": id})
+		m.usage.forget(id)
 	}
+}
+
+// children gives where the use of children is kept; nil where it is not.
+func (m *Metrics) children() *usage {
+	if m == nil {
+		return nil
+	}
+	return m.usage
 }
 
 func (m *Metrics) restarted(id, reason string) {

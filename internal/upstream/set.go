@@ -48,6 +48,9 @@ func NewSet(all []*Upstream, m *Metrics, reg prometheus.Registerer) *Set {
 	}
 	if reg != nil {
 		reg.MustRegister(slotCollector{s})
+		if measures() && m != nil {
+			reg.MustRegister(childCollector{s})
+		}
 	}
 	return s
 }

@@ -200,6 +200,6 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(p connPeer) *env {
-	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, brood: &u.brood, ledger: u.opts.Ledger, noisy: &u.noisy, moved: &u.moved,
+	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, brood: &u.brood, ledger: u.opts.Ledger, usage: u.opts.Metrics.children(), noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }
