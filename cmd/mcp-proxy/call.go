@@ -53,8 +53,8 @@ func startFor(ctx context.Context, path string, c *clients.Caller) (stop func(),
 		return nil, err
 	}
 	cfg := loaded.Config
-	cfg.Proxy.Listen, cfg.Proxy.AdminListen, cfg.Proxy.Auth, cfg.Proxy.StateDir = "127.0.0.1:0", "", config.Auth{Mode: config.AuthNone}, ""
-	a, err := app.New(app.Options{Config: cfg, Log: zap.NewNop(), Version: versionText()})
+	cfg.Proxy.Listen, cfg.Proxy.AdminListen, cfg.Proxy.Auth = "127.0.0.1:0", "", config.Auth{Mode: config.AuthNone}
+	a, err := app.New(app.Options{Config: cfg, Log: zap.NewNop(), Version: versionText(), Forget: true})
 	if err != nil {
 		return nil, err
 	}

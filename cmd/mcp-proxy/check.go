@@ -40,11 +40,11 @@ func check(ctx context.Context, args []string) int {
 		}
 	}
 	if len(loaded.Fatal()) == 0 {
-		ok, err := names(ctx, loaded.Config, *connect)
+		ok, waiting, err := names(ctx, loaded.Config, *connect)
 		if err != nil {
 			return fail(err)
 		}
-		bad = bad || !ok
+		bad = bad || !ok || *strict && waiting > 0
 	}
 	if bad {
 		return exitError
@@ -53,24 +53,28 @@ func check(ctx context.Context, args []string) int {
 	return exitOK
 }
 
-// names prints the table of final names: real ones where the servers are reached, otherwise how they will look.
-func names(ctx context.Context, cfg *config.Config, connect bool) (ok bool, err error) {
+// names prints the table of final names: real ones where the servers are reached, otherwise how they will look. waiting
+// is how many tools are withheld because nobody has approved them.
+func names(ctx context.Context, cfg *config.Config, connect bool) (ok bool, waiting int, err error) {
 	a, err := app.New(app.Options{Config: cfg, Log: zap.NewNop(), Version: versionText(), Offline: true})
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	if !connect {
 		printPlanned(a.Planned())
-		return true, a.Stop()
+		return true, 0, a.Stop()
 	}
 	a.Start()
 	a.WaitListed(ctx)
 	printNames(a.Names())
+	if waiting = a.Unapproved(); waiting > 0 {
+		fmt.Printf("%d tools are withheld until they are approved: mcp-proxy approve --list --connect\n", waiting)
+	}
 	failures := a.Failures()
 	if failures != nil {
 		fmt.Println(failures)
 	}
-	return failures == nil, a.Stop()
+	return failures == nil, waiting, a.Stop()
 }
 
 func printNames(rows []app.Name) {

@@ -36,6 +36,7 @@ func commands() []command {
 		{"check", "[--config FILE] [--connect] [--print] [--strict]", "tell every mistake of a configuration, and the final names", check},
 		{"stdio", "[--config FILE | --url URL] [--profile NAME | --server ID] [--log-level L]", "serve one client over stdin and stdout, or connect it with a running proxy", stdio},
 		{"call", "[--url URL | --config FILE] NAME [JSON]", "call one tool and print its result", call},
+		{"approve", "[--config FILE] [--list] [--connect] [SERVER [TOOL...]]", "show and approve the tools of pinned servers that are new or have changed", approve},
 		{"health", "[--url URL]", "exit 0 if a running proxy is alive, for health checks", health},
 		{"demo-server", "[--http ADDR]", "run a small MCP server to try things with", demoServer},
 		{"version", "", "print the version", printVersion},

@@ -38,6 +38,10 @@ type Options struct {
 	Offline bool
 	// Stdio makes an App without listeners that serves one conversation, with ServeStdio.
 	Stdio bool
+	// Forget makes an App that keeps nothing: it reads which tools are approved, and leaves the state directory alone.
+	Forget bool
+	// Review makes an App that is offline and still keeps what it has seen of pinned servers, for somebody who approves.
+	Review bool
 	// Source is where the configuration can be loaded from anew; nil where it stays as it is.
 	Source *Source
 	// SetLevel changes what is logged; nil where that stays as it is.
@@ -46,6 +50,9 @@ type Options struct {
 
 // listens says whether there are listeners.
 func (o *Options) listens() bool { return !o.Offline && !o.Stdio }
+
+// forgets says whether nothing is kept.
+func (o *Options) forgets() bool { return o.Offline || o.Forget }
 
 // listGrace is how long lists wait for upstreams that have just been started. What comes later is announced.
 func (o *Options) listGrace() time.Duration {
@@ -69,7 +76,8 @@ type App struct {
 	makeUp   func(*config.Config, *config.Server) *upstream.Upstream
 	makeDoor func(*config.Config) (*httpd.Door, error)
 
-	main, admin swapped     // the handlers of the listeners
+	main, admin swapped // the handlers of the listeners
+	pinned      approvalsWatch
 	leaving     atomic.Bool // set when the end has begun
 	wasReady    atomic.Bool
 
@@ -121,7 +129,8 @@ func (a *App) setup() error {
 
 	keys := a.sessionKeys(store)
 	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Naming: cfg.Naming, Profiles: cfg.Profiles, Server: a.serverInfo(cfg),
-		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace(), Keys: keys, Memory: store}, relay)
+		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace(), Keys: keys, Memory: store,
+		Approvals: a.approvals()}, relay)
 	a.ups.OnGone(a.proxy.Forget)
 
 	a.sessions, err = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,
@@ -144,12 +153,12 @@ const listGrace = 2 * time.Second
 // memory. One that the configuration names must be free, but for a single conversation: clients start several of those.
 func (a *App) openState() (*state.Store, error) {
 	dir := a.config().Proxy.StateDir
-	if a.opt.Offline {
+	if a.opt.forgets() {
 		dir = ""
 	}
 	store, err := state.Open(dir)
 	if err == nil {
-		if dir == "" && !a.opt.Offline {
+		if dir == "" && !a.opt.forgets() {
 			a.log.Warn("there is no state directory; what is learnt is forgotten at the end (proxy.state_dir)")
 		}
 		return store, nil

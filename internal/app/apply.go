@@ -37,6 +37,7 @@ func (a *App) apply(next *config.Config) error {
 	added, removed := a.ups.Replace(a.upstreams(next))
 	a.cfg.Store(next)
 	a.proxy.Apply(next.Proxy.Naming, next.Proxy.Profiles, a.serverInfo(next.Proxy))
+	a.watchApprovals()
 	for _, u := range added {
 		u.Start()
 	}

@@ -49,6 +49,8 @@ func (a *App) Start() {
 		a.log.Info("listening", zap.String("url", a.URL()))
 		_ = a.log.Sync()
 	}
+	a.watchApprovals()
+	a.cleanups.add("approvals", func(context.Context) error { a.pinned.stop(); return nil })
 	a.sessions.Start()
 	a.cleanups.add("sessions", func(context.Context) error { a.sessions.Stop(); return nil })
 	for i, s := range a.servers {

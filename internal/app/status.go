@@ -16,10 +16,14 @@ func (a *App) Status() httpd.Status {
 	if s.Ready {
 		s.Status = httpd.StatusReady
 	}
-	counts := a.proxy.Counts()
+	counts, unapproved := a.proxy.Counts(), a.proxy.Unapproved()
 	for _, u := range a.ups.All() {
 		n := counts[u.ID]
-		s.Upstreams = append(s.Upstreams, a.upstreamStatus(u, n[proxy.Tool], n[proxy.Prompt], n[proxy.Resource]+n[proxy.Template]))
+		one := a.upstreamStatus(u, n[proxy.Tool], n[proxy.Prompt], n[proxy.Resource]+n[proxy.Template])
+		if one.Unapproved = unapproved[u.ID]; one.Unapproved > 0 {
+			one.Hints = append(one.Hints, fmt.Sprintf("%d of its tools are withheld until somebody approves them: mcp-proxy approve --list %s", one.Unapproved, u.ID))
+		}
+		s.Upstreams = append(s.Upstreams, one)
 	}
 	for _, c := range a.config().Servers {
 		if c.Disabled {

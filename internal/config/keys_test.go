@@ -50,7 +50,7 @@ func TestEveryKeyIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	load := func(text string) *Loaded {
-		return Load(Options{WorkDir: dir, Text: []byte(text), Source: "test", Getenv: variables{}.get})
+		return Load(Options{WorkDir: dir, Text: []byte(text), Source: "test", Getenv: variables{"HOME": dir}.get})
 	}
 	for _, table := range referenceTables() {
 		for _, row := range table.rows {

@@ -85,6 +85,7 @@ func (r *reader) checkReferences(root *node, cfg *Config) {
 		}
 	}
 	r.checkForwards(root, cfg)
+	r.checkPins(root, cfg)
 }
 
 func (r *reader) rootOf(root *node) string {

@@ -120,6 +120,7 @@ var proxyFields = []field[Proxy]{
 	groupField("log", "How the proxy logs.", `{"level": "debug"}`, logFields, func(p *Proxy) *Log { return &p.Log }),
 	withDefault("`$XDG_STATE_HOME/mcp-proxy`, else `~/.local/state/mcp-proxy`", textField("state_dir",
 		"Directory for what outlives a restart; relative to the directory of the file. Empty keeps everything in memory.", `"state"`, func(p *Proxy) *string { return &p.StateDir })),
+	pinField("What `pin` is for servers that do not say it themselves.", "`false`", func(p *Proxy) *Pin { return &p.Pin }),
 	durationField("stream_after", "How long a request may stay unanswered before its answer becomes an event stream.", `"1s"`, 0,
 		func(p *Proxy) *time.Duration { return &p.StreamAfter }),
 	durationField("keep_alive", "Interval of comments on open event streams.", `"20s"`, 100*time.Millisecond, func(p *Proxy) *time.Duration { return &p.KeepAlive }),

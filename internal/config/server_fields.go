@@ -101,6 +101,8 @@ var serverFields = []field[draft]{
 	groupField("tool_policy", "Which tools are offered, by the names the server itself uses; `*` stands for any text.", `{"deny": ["delete_*"]}`, policyFields,
 		func(d *draft) *Policy { return &d.ToolPolicy }),
 	boolField("lazy", "Lists the tools of this server without their schemas, and beside them a tool `search_tools` that finds tools and gives their schemas. All can be called as before.", `true`, func(d *draft) *bool { return &d.Lazy }),
+	pinField("`true`: a tool is offered only while its name, description, title, annotations and schemas are what was approved. What is there on first use counts as approved; what changes or comes later is withheld until `mcp-proxy approve`. `\"strict\"`: nothing counts as approved on first use either.",
+		"that of `proxy.pin`", func(d *draft) *Pin { return &d.Pin }),
 	groupField("elicitation", "What happens when the server asks the person behind a client.", `{"timeout": "1m"}`, elicitationFields, func(d *draft) *Elicitation { return &d.Elicitation }),
 	groupField("tasks", "How calls are driven to their end that the server runs as tasks, for clients that know no tasks.", `{"enabled": false}`, tasksFields, func(d *draft) *Tasks { return &d.Tasks }),
 	{key: "tools", typ: "object of objects", doc: "Changes to single tools, by the names the server itself uses.", example: `{"search": {"name": "find"}}`,

@@ -72,6 +72,7 @@ type Server struct {
 	Elicitation Elicitation
 	Tasks       Tasks
 	Lazy        bool
+	Pin         Pin
 	// Tools are changes to single tools, by wire name.
 	Tools       map[string]ToolOverride
 	RequestMeta json.RawMessage // a JSON object, or nil
@@ -191,6 +192,7 @@ type Proxy struct {
 	Limits         Limits
 	Sessions       Sessions
 	Log            Log
+	Pin            Pin // of servers that say nothing
 	StateDir       string
 	// StateDirGiven is true where the file names the directory.
 	StateDirGiven bool

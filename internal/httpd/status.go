@@ -47,6 +47,7 @@ type Upstream struct {
 	ServerName      string         `json:"server_name,omitempty"`
 	ServerVersion   string         `json:"server_version,omitempty"`
 	Tools           int            `json:"tools"`
+	Unapproved      int            `json:"unapproved,omitempty"` // tools that are withheld until somebody approves them
 	Prompts         int            `json:"prompts"`
 	Resources       int            `json:"resources"`
 	LastError       *Failure       `json:"last_error,omitempty"`

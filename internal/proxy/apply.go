@@ -51,7 +51,10 @@ func (p *Proxy) Apply(n config.Naming, profiles map[string]config.Profile, serve
 }
 
 // Forget deletes the series of an upstream that there is no more.
-func (p *Proxy) Forget(id string) { p.metrics.forget(id) }
+func (p *Proxy) Forget(id string) {
+	p.metrics.forget(id)
+	p.pins.forget(id)
+}
 
 // tellGrace is how long clients are not told of a reload, so that they are told of all its changes at once.
 const tellGrace = 2 * time.Second

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/pins"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 )
 
@@ -18,8 +19,9 @@ type merger struct {
 	naming     config.Naming
 	selections []selection
 	log        *zap.Logger
-	tail       func(v *view, k Kind) []byte // of modern lists
-	uris       map[string]string            // of the upstream at hand, that are exposed in the qualified form
+	tail       func(v *view, k Kind) []byte       // of modern lists
+	uris       map[string]string                  // of the upstream at hand, that are exposed in the qualified form
+	waiting    map[string]map[string]pins.Waiting // tools that nobody has approved, by upstream and wire name
 	report     []NameReport
 }
 
@@ -37,7 +39,8 @@ func (m *merger) build() *snapshot {
 		v.seal(m.tail)
 		s.views[sel.key] = v
 	}
-	s.names = m.report
+	m.withheldPins()
+	s.names, s.waiting = m.report, m.waiting
 	return s
 }
 
@@ -76,11 +79,17 @@ func (m *merger) offered(u *upstream.Upstream, f func(*offer)) {
 	// Resources first: tools may point at them.
 	for _, k := range []Kind{Resource, Template, Tool, Prompt} {
 		for _, o := range l.offers[k] {
-			if k != Tool || allows(u.Config().ToolPolicy, o.wire) && !u.Config().Tools[o.wire].Disabled {
-				f(o)
+			if _, waits := m.waiting[u.ID][o.wire]; k == Tool && (waits || !m.configured(u, o)) {
+				continue
 			}
+			f(o)
 		}
 	}
+}
+
+// configured says whether the configuration lets a tool through.
+func (m *merger) configured(u *upstream.Upstream, o *offer) bool {
+	return allows(u.Config().ToolPolicy, o.wire) && !u.Config().Tools[o.wire].Disabled
 }
 
 // named gives all items their exposed names, by upstream.

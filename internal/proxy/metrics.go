@@ -189,10 +189,15 @@ func (s *series) record(o Outcome, took time.Duration) {
 // itemCollector counts the catalog at scrape time.
 type itemCollector struct{ p *Proxy }
 
+var unapprovedDesc = prometheus.NewDesc("mcp_proxy_tools_unapproved", "Tools of a pinned server that are withheld until somebody approves them.", []string{"upstream"}, nil)
+
 var itemsDesc = prometheus.NewDesc("mcp_proxy_catalog_items", "Items that an upstream offers through the proxy, by kind.", []string{"upstream", "kind"}, nil)
 
 // Describe implements prometheus.Collector.
-func (c itemCollector) Describe(ch chan<- *prometheus.Desc) { ch <- itemsDesc }
+func (c itemCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- itemsDesc
+	ch <- unapprovedDesc
+}
 
 // Collect implements prometheus.Collector.
 func (c itemCollector) Collect(ch chan<- prometheus.Metric) {
@@ -200,5 +205,8 @@ func (c itemCollector) Collect(ch chan<- prometheus.Metric) {
 		for k := range kinds {
 			ch <- prometheus.MustNewConstMetric(itemsDesc, prometheus.GaugeValue, float64(n[k]), id, k.String())
 		}
+	}
+	for id, n := range c.p.Unapproved() {
+		ch <- prometheus.MustNewConstMetric(unapprovedDesc, prometheus.GaugeValue, float64(n), id)
 	}
 }

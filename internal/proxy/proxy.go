@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/pins"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -35,6 +36,8 @@ type Options struct {
 	ListGrace time.Duration
 	// Memory keeps what upstreams offer over restarts; nil keeps nothing.
 	Memory Memory
+	// Approvals tell which tools of pinned servers are offered; nil trusts what is there on first use, and forgets it.
+	Approvals *pins.Store
 }
 
 // Proxy answers requests from the catalog or routes them to the upstream that owns what they are about. It is safe for
@@ -49,6 +52,7 @@ type Proxy struct {
 	grace   time.Duration
 
 	links    *links
+	pins     *pinning
 	taskIDs  *taskSealer
 	board    *taskBoard
 	pages    *pages
@@ -74,6 +78,7 @@ func New(o Options, relay *Relay) *Proxy {
 	p := &Proxy{ups: o.Upstreams, log: o.Log, count: o.Count, grace: o.ListGrace,
 		metrics: NewMetrics(o.Registry, s.ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
 	p.set.Store(s)
+	p.pins = newPinning(o.Approvals, o.Log, o.Registry)
 	p.links, p.pages, p.parked = newLinks(), newPages(), newParkings()
 	p.base, p.endBase = context.WithCancelCause(context.Background())
 	p.watching.of = map[*upstream.Upstream]map[string]*watch{}
@@ -88,7 +93,8 @@ func New(o Options, relay *Relay) *Proxy {
 			}
 		}
 		s := p.set.Load()
-		m := &merger{ups: s.ups, listings: l, namer: s.names, naming: s.naming, selections: s.selections, log: o.Log, tail: p.tail}
+		m := &merger{ups: s.ups, listings: l, namer: s.names, naming: s.naming, selections: s.selections, log: o.Log, tail: p.tail,
+			waiting: p.pins.judge(s.ups, l)}
 		return m.build()
 	}
 	p.catalog.memory = o.Memory

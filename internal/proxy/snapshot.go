@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/pins"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -31,6 +32,8 @@ type snapshot struct {
 	views map[string]*view
 	// names reports the tools and prompts with their names, also those that are not offered.
 	names []NameReport
+	// waiting are the tools of pinned upstreams that nobody has approved, by wire name.
+	waiting map[string]map[string]pins.Waiting
 }
 
 // NameReport is one line of the table of final names.

@@ -153,14 +153,18 @@ func (s *Store) write(name string, v any) error {
 
 // replace replaces a file as a whole: a crash leaves the old one.
 func (s *Store) replace(name string, b []byte) error {
-	tmp, err := os.CreateTemp(s.dir, name+".*")
+	return replaceFile(filepath.Join(s.dir, name), b)
+}
+
+func replaceFile(path string, b []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {
 		return err
 	}
 	_, err = tmp.Write(b)
 	err = errors.Join(err, tmp.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), filepath.Join(s.dir, name))
+		err = os.Rename(tmp.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(tmp.Name())
