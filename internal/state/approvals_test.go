@@ -12,10 +12,10 @@ import (
 func TestChangesOfManyDoNotOverwriteEachOther(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
-	for range 8 {
+	for range 4 {
 		wg.Go(func() {
 			a := ApprovalsIn(dir) // each as another process would
-			for range 10 {
+			for range 5 {
 				err := a.UpdateApprovals("../s", func(now []byte) ([]byte, error) {
 					n, _ := strconv.Atoi(string(now))
 					return []byte(strconv.Itoa(n + 1)), nil
@@ -27,8 +27,8 @@ func TestChangesOfManyDoNotOverwriteEachOther(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if b, err := ApprovalsIn(dir).ReadApprovals("../s"); err != nil || string(b) != "80" {
-		t.Errorf("after 80 changes there is %q (%v)", b, err)
+	if b, err := ApprovalsIn(dir).ReadApprovals("../s"); err != nil || string(b) != "20" {
+		t.Errorf("after 20 changes there is %q (%v)", b, err)
 	}
 	if b, err := ApprovalsIn(dir).ReadApprovals("other"); err != nil || b != nil {
 		t.Errorf("of another server there is %q (%v)", b, err)
