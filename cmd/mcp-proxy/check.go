@@ -79,9 +79,10 @@ func names(ctx context.Context, cfg *config.Config, connect bool) (ok bool, wait
 
 func printNames(rows []app.Name) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tLENGTH\tKIND\tSERVER\tITS NAME THERE\tWHY")
+	fmt.Fprintln(w, "NAME\tLENGTH\tKIND\tEFFECT\tSERVER\tITS NAME THERE\tPROFILE\tWHY")
 	for _, n := range rows {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", or(n.Exposed, "-"), len(n.Exposed), n.Kind, n.Upstream, oneLine(n.Wire), oneLine(n.Why))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", or(n.Exposed, "-"), len(n.Exposed), n.Kind, or(n.Effect, "-"), n.Upstream,
+			or(oneLine(n.Wire), "-"), or(n.Profile, "-"), oneLine(n.Why))
 	}
 	_ = w.Flush()
 }

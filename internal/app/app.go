@@ -128,9 +128,8 @@ func (a *App) setup() error {
 	a.ups = upstream.NewSet(a.upstreams(a.config()), upMetrics, a.registry)
 
 	keys := a.sessionKeys(store)
-	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Naming: cfg.Naming, Profiles: cfg.Profiles, Server: a.serverInfo(cfg),
-		Log: a.log.Named("proxy"), Count: counters, Registry: a.registry, ListGrace: a.opt.listGrace(), Keys: keys, Memory: store,
-		Approvals: a.approvals()}, relay)
+	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Shape: a.shape(cfg), Log: a.log.Named("proxy"), Count: counters, Registry: a.registry,
+		ListGrace: a.opt.listGrace(), Keys: keys, Memory: store, Approvals: a.approvals()}, relay)
 	a.ups.OnGone(a.proxy.Forget)
 
 	a.sessions, err = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,
@@ -183,6 +182,11 @@ func (a *App) sessionKeys(store *state.Store) (keys [][]byte) {
 		a.log.Warn("sessions will be lost at the end", zap.Error(err))
 	}
 	return [][]byte{key}
+}
+
+// shape is what the configuration says of the whole catalog.
+func (a *App) shape(p config.Proxy) proxy.Shape {
+	return proxy.Shape{Naming: p.Naming, Lazy: p.Lazy, Profiles: p.Profiles, Server: a.serverInfo(p)}
 }
 
 func (a *App) serverInfo(p config.Proxy) config.ServerInfo {

@@ -36,7 +36,7 @@ func (a *App) apply(next *config.Config) error {
 	a.sessions.SetLimits(next.Proxy.Limits)
 	added, removed := a.ups.Replace(a.upstreams(next))
 	a.cfg.Store(next)
-	a.proxy.Apply(next.Proxy.Naming, next.Proxy.Profiles, a.serverInfo(next.Proxy))
+	a.proxy.Apply(a.shape(next.Proxy))
 	a.watchApprovals()
 	for _, u := range added {
 		u.Start()

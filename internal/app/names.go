@@ -1,13 +1,17 @@
 package app
 
 // Name is one line of the table of final names.
-type Name struct{ Exposed, Upstream, Wire, Kind, Why string }
+type Name struct {
+	Exposed, Upstream, Wire, Kind, Why string
+	Effect                             string // of a tool: read_only or side_effect
+	Profile                            string // that has this name; empty for the names of everything
+}
 
 // Names reports the final names of what the upstreams offer.
 func (a *App) Names() []Name {
 	var out []Name
 	for _, n := range a.proxy.Names() {
-		out = append(out, Name(n))
+		out = append(out, Name{n.Exposed, n.Upstream, n.Wire, n.Kind, n.Why, string(n.Effect), n.Profile})
 	}
 	return out
 }

@@ -31,7 +31,8 @@ func (a *App) Status() httpd.Status {
 		}
 	}
 	for _, n := range a.proxy.Names() {
-		s.Names = append(s.Names, httpd.Name{Exposed: n.Exposed, Upstream: n.Upstream, Wire: n.Wire, Kind: n.Kind, Length: len(n.Exposed), Why: n.Why})
+		s.Names = append(s.Names, httpd.Name{Exposed: n.Exposed, Upstream: n.Upstream, Wire: n.Wire, Kind: n.Kind, Length: len(n.Exposed), Why: n.Why,
+			Effect: string(n.Effect), Profile: n.Profile})
 	}
 	return s
 }

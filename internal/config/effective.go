@@ -236,11 +236,14 @@ func hideArgs(args []string) []string {
 	return out
 }
 
-func showRequestMeta(s *shower, canon, key string, d *draft) {
-	if d.RequestMeta == nil {
+func showRequestMeta(s *shower, canon, key string, d *draft) { s.json(canon, key, d.RequestMeta) }
+
+// json shows a JSON value, which YAML reads as well; one that references were replaced in may hold a secret.
+func (s *shower) json(canon, key string, value []byte) {
+	if value == nil {
 		return
 	}
-	text := string(d.RequestMeta)
+	text := string(value)
 	if len(s.origins[canon].from) > 0 {
 		text = quoted(hidden)
 	}

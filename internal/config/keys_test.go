@@ -40,7 +40,7 @@ var companions = map[string]string{
 	"mcpServers.a.command": ``, "mcpServers.a.url": ``, "mcpServers.a.headers": `"url": "http://h/mcp"`, "mcpServers.a.auth_token": `"url": "http://h/mcp"`,
 	"mcpServers.a.type": `"url": "http://h/mcp"`, "mcpServers.a": `"command": "/x"`,
 	"proxy.auth.tokens[].name": `"token": "t"`, "proxy.auth.tokens[].token": `"name": "n"`, "proxy.auth.tokens[].profile": `"name": "n", "token": "t"`,
-	"proxy.profiles.readers.tool_policy": `"servers": ["a"]`,
+	"proxy.profiles.readers": `"servers": ["a"]`, "proxy.profiles.readers.servers": ``,
 }
 
 // TestEveryKeyIsRead proves that no key is accepted without effect: the example of each changes what is loaded.

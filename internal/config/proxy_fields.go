@@ -46,7 +46,13 @@ var namingFields = []field[Naming]{
 
 var profileFields = []field[Profile]{
 	textsField("servers", "The servers of this profile; at least one.", `["github"]`, func(p *Profile) *[]string { return &p.Servers }, notEmpty),
-	groupField("tool_policy", "Which of their tools are offered, as in a server.", `{"deny": ["delete_*"]}`, policyFields, func(p *Profile) *Policy { return &p.ToolPolicy }),
+	groupField("tool_policy", "Which of their tools are offered, as in a server; what a server's own policy hides stays hidden.", `{"deny": ["delete_*"]}`, policyFields, func(p *Profile) *Policy { return &p.ToolPolicy }),
+	groupField("resource_policy", "The same for resources and templates.", `{"deny": ["*.env"]}`, resourceFields, func(p *Profile) *Policy { return &p.ResourcePolicy }),
+	groupField("prompt_policy", "The same for prompts.", `{"deny": ["draft_*"]}`, promptFields, func(p *Profile) *Policy { return &p.PromptPolicy }),
+	lazyField("As `proxy.lazy`, for this profile. `false` lists everything whole, whatever a server says.", "as `proxy.lazy`", func(p *Profile) **Lazy { return &p.Lazy }),
+	{key: "naming", typ: "object", doc: "Names of its own, made among the servers of this profile; what is left out is as in `proxy.naming`.", example: `{"mode": "none"}`, def: "the names of `/mcp`",
+		read: readProfileNaming, show: showProfileNaming},
+	withDefault("those of `proxy.server`", textField("instructions", "Text that clients give to their model, before what the servers say.", `"Only read."`, func(p *Profile) *string { return &p.Instructions })),
 }
 
 var tokenFields = []field[Token]{
@@ -103,6 +109,7 @@ var proxyFields = []field[Proxy]{
 		func(p *Proxy) *string { return &p.PublicURL }, isPublicURL)),
 	groupField("server", "What the proxy calls itself.", `{"name": "team-tools"}`, infoFields, func(p *Proxy) *ServerInfo { return &p.Server }),
 	groupField("naming", "How the names of tools and prompts are made.", `{"mode": "none"}`, namingFields, func(p *Proxy) *Naming { return &p.Naming }),
+	lazyField(lazyDoc+" Where this is not `false` it holds for all servers together; otherwise each server's own `lazy` does.", "`false`", func(p *Proxy) **Lazy { return &p.Lazy }),
 	{key: "profiles", typ: "object of objects", doc: "Named subsets, served at `/profiles/<name>/mcp`.", example: `{"readers": {"servers": ["github"]}}`,
 		def: "none", read: readProfiles, show: showProfiles},
 	choiceField("startup", "`lenient`: a server with a mistake is reported and the others serve. `strict`: any mistake prevents the start.", `"strict"`,
@@ -128,7 +135,7 @@ var proxyFields = []field[Proxy]{
 
 // proxyLater and topLater are keys that another version will know.
 var (
-	proxyLater = []string{"tracing", "allow_stdio", "lazy", "admin_auth", "elicitation"}
+	proxyLater = []string{"tracing", "allow_stdio", "admin_auth", "elicitation"}
 	topLater   = []string{"agents"}
 )
 
@@ -238,7 +245,7 @@ func readProfiles(r *reader, at place, n *node, p *Proxy) {
 	for _, m := range n.members {
 		here := at.member(m)
 		var one Profile
-		readFields(r, here, m.value, profileFields, &one, "lazy", "naming", "instructions")
+		readFields(r, here, m.value, profileFields, &one)
 		if !profileName.MatchString(m.key) {
 			r.mistake(here, m.line, "the name of a profile is made of letters, digits, - _ and . and begins with a letter or digit")
 		}

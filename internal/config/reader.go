@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -98,6 +99,21 @@ func (r *reader) loose(at place, n *node) (string, bool) {
 		return n.text, true
 	}
 	return r.text(at, n)
+}
+
+// json gives any value as compact JSON, with the references in its strings replaced. The strings have no paths of their
+// own in messages: the key and the line are enough to find them.
+func (r *reader) json(at place, n *node) (json.RawMessage, bool) {
+	good := true
+	whole := origin{file: r.file, line: n.line}
+	value := n.appendJSON(nil, func(s *node) string {
+		text, ok := r.text(at, s)
+		good = good && ok
+		whole.from = append(whole.from, r.origins[at.canon].from...)
+		return text
+	})
+	r.origins[at.canon] = whole
+	return value, good
 }
 
 // literal gives the text of a number or boolean. A string is good too when it comes from a variable.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +29,8 @@ var toolFields = []field[ToolOverride]{
 	textField("description", "Takes the place of its description.", `"Finds things by name."`, func(t *ToolOverride) *string { return &t.Description }),
 	durationField("call_timeout", "Takes the place of the server's `call_timeout`.", `"10m"`, time.Millisecond, func(t *ToolOverride) *time.Duration { return &t.CallTimeout }),
 	boolField("disabled", "Leaves the tool out.", `true`, func(t *ToolOverride) *bool { return &t.Disabled }),
+	{key: "arguments", typ: "object of objects", doc: "Values of arguments, by their names. `{\"fixed\": VALUE}` is sent with every call; clients neither see the argument nor may give it. `{\"default\": VALUE}` is sent where a client gives none.",
+		example: `{"path": {"fixed": "/data"}, "limit": {"default": 10}}`, def: "none", read: readArguments, show: showArguments},
 }
 
 var elicitationFields = []field[Elicitation]{
@@ -49,7 +50,21 @@ var tasksFields = []field[Tasks]{
 var policyFields = []field[Policy]{
 	textsField("expose", "Only these tools are offered; empty means all.", `["search_*"]`, func(p *Policy) *[]string { return &p.Expose }, notEmpty),
 	textsField("deny", "These tools are not offered, whatever `expose` says.", `["delete_*"]`, func(p *Policy) *[]string { return &p.Deny }, notEmpty),
+	{key: "effects", typ: "list of `read_only`, `side_effect`", doc: "Of the tools that are left, only those whose annotations say this of them: `read_only` where `readOnlyHint` is true, else `side_effect`. Empty means all.",
+		example: `["read_only"]`, def: "", read: readEffects, value: func(p *Policy) any { return effectWords(p.Effects) }},
 }
+
+// resourceFields and promptFields are those of the policies that know no effects.
+var (
+	resourceFields = []field[Policy]{
+		textsField("expose", "Only resources with these URIs are offered and read; empty means all.", `["file:///data/*"]`, func(p *Policy) *[]string { return &p.Expose }, notEmpty),
+		textsField("deny", "Resources with these URIs are neither offered nor read, whatever `expose` says.", `["*.env"]`, func(p *Policy) *[]string { return &p.Deny }, notEmpty),
+	}
+	promptFields = []field[Policy]{
+		textsField("expose", "Only these prompts are offered; empty means all.", `["review_*"]`, func(p *Policy) *[]string { return &p.Expose }, notEmpty),
+		textsField("deny", "These prompts are not offered, whatever `expose` says.", `["draft_*"]`, func(p *Policy) *[]string { return &p.Deny }, notEmpty),
+	}
+)
 
 var serverFields = []field[draft]{
 	{key: "command", typ: "string", doc: "Program to start. With a slash it is relative to the directory of the file, else it is looked up in `PATH`.",
@@ -100,7 +115,11 @@ var serverFields = []field[draft]{
 		def: "not set", read: readToolPrefix, value: showToolPrefix},
 	groupField("tool_policy", "Which tools are offered, by the names the server itself uses; `*` stands for any text.", `{"deny": ["delete_*"]}`, policyFields,
 		func(d *draft) *Policy { return &d.ToolPolicy }),
-	boolField("lazy", "Lists the tools of this server without their schemas, and beside them a tool `search_tools` that finds tools and gives their schemas. All can be called as before.", `true`, func(d *draft) *bool { return &d.Lazy }),
+	groupField("resource_policy", "Which resources and templates are offered, and which URIs are read and watched, by the URIs of the server itself.", `{"deny": ["*.env"]}`, resourceFields,
+		func(d *draft) *Policy { return &d.ResourcePolicy }),
+	groupField("prompt_policy", "Which prompts are offered, by the names the server itself uses.", `{"deny": ["draft_*"]}`, promptFields,
+		func(d *draft) *Policy { return &d.PromptPolicy }),
+	lazyField(lazyDoc, "`false`", func(d *draft) **Lazy { return &d.Lazy }),
 	pinField("`true`: a tool is offered only while its name, description, title, annotations and schemas are what was approved. What is there on first use counts as approved; what changes or comes later is withheld until `mcp-proxy approve`. `\"strict\"`: nothing counts as approved on first use either.",
 		"that of `proxy.pin`", func(d *draft) *Pin { return &d.Pin }),
 	groupField("elicitation", "What happens when the server asks the person behind a client.", `{"timeout": "1m"}`, elicitationFields, func(d *draft) *Elicitation { return &d.Elicitation }),
@@ -265,7 +284,7 @@ func readTools(r *reader, at place, n *node, d *draft) {
 	d.Tools = make(map[string]ToolOverride, len(n.members))
 	for _, m := range n.members {
 		var one ToolOverride
-		readFields(r, at.member(m), m.value, toolFields, &one, "arguments")
+		readFields(r, at.member(m), m.value, toolFields, &one)
 		d.Tools[m.key] = one
 	}
 }
@@ -274,17 +293,7 @@ func readRequestMeta(r *reader, at place, n *node, d *draft) {
 	if !r.isObject(at, n) {
 		return
 	}
-	good := true
-	whole := origin{file: r.file, line: n.line}
-	d.RequestMeta = json.RawMessage(n.appendJSON(nil, func(s *node) string {
-		// The strings have no paths of their own in messages: the key and the line are enough to find them.
-		text, ok := r.text(at, s)
-		good = good && ok
-		whole.from = append(whole.from, r.origins[at.canon].from...)
-		return text
-	}))
-	r.origins[at.canon] = whole
-	if !good || slices.Equal(d.RequestMeta, []byte("{}")) {
-		d.RequestMeta = nil
+	if value, ok := r.json(at, n); ok && !slices.Equal(value, []byte("{}")) {
+		d.RequestMeta = value
 	}
 }

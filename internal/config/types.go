@@ -61,6 +61,9 @@ type Server struct {
 	// ToolPrefix takes the place of the naming template; nil where it is not set, "" is a prefix too.
 	ToolPrefix *string
 	ToolPolicy Policy
+	// ResourcePolicy goes by URIs, PromptPolicy by names.
+	ResourcePolicy Policy
+	PromptPolicy   Policy
 	// MaxConcurrency bounds the calls under way at a time; 0 for no bound. MaxQueue bounds those that wait.
 	MaxConcurrency int
 	MaxQueue       int
@@ -71,7 +74,7 @@ type Server struct {
 
 	Elicitation Elicitation
 	Tasks       Tasks
-	Lazy        bool
+	Lazy        *Lazy
 	Pin         Pin
 	// Tools are changes to single tools, by wire name.
 	Tools       map[string]ToolOverride
@@ -123,6 +126,16 @@ type ToolOverride struct {
 	Name, Title, Description string
 	CallTimeout              time.Duration
 	Disabled                 bool
+	Arguments                []ArgumentOverride // in the order of the file
+}
+
+// ArgumentOverride gives one argument of a tool a value; one of the two is set.
+type ArgumentOverride struct {
+	Name string
+	// Fixed is the JSON value of every call; clients neither see nor give the argument.
+	Fixed json.RawMessage
+	// Default is the JSON value of calls that give none.
+	Default json.RawMessage
 }
 
 // Replay says which calls are repeated after a lost connection.
@@ -167,11 +180,22 @@ type Restart struct {
 	HealthyAfter time.Duration
 }
 
-// Policy chooses tools by wire name; entries are exact names or globs. Deny wins, an empty Expose means all.
+// Policy chooses items by wire name or URI; entries are exact or globs. Deny wins, an empty Expose means all.
 type Policy struct {
 	Expose []string
 	Deny   []string
+	// Effects are what a tool may do by its own word; empty means anything.
+	Effects []Effect
 }
+
+// Effect is what a tool does to its world.
+type Effect string
+
+// The effects. A tool that does not say that it only reads has one.
+const (
+	EffectReadOnly   Effect = "read_only"
+	EffectSideEffect Effect = "side_effect"
+)
 
 // Proxy is the section "proxy": everything that is not about one upstream.
 type Proxy struct {
@@ -180,6 +204,7 @@ type Proxy struct {
 	PublicURL     string
 	Server        ServerInfo
 	Naming        Naming
+	Lazy          *Lazy
 	Profiles      map[string]Profile
 	Startup       Startup
 	StartupGrace  time.Duration
@@ -237,8 +262,16 @@ const (
 
 // Profile is a named subset of the servers.
 type Profile struct {
-	Servers    []string
-	ToolPolicy Policy
+	Servers        []string
+	ToolPolicy     Policy
+	ResourcePolicy Policy
+	PromptPolicy   Policy
+	// Lazy is nil where the profile lists what everything else lists.
+	Lazy *Lazy
+	// Naming is nil where the names are those of everything; what a profile leaves out of it is as there.
+	Naming *Naming
+	// Instructions take the place of those of the whole proxy where they are not empty.
+	Instructions string
 }
 
 // Startup says what a broken server does to the start.

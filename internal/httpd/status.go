@@ -73,6 +73,10 @@ type Name struct {
 	Kind     string `json:"kind"`
 	Length   int    `json:"length"`        // of Exposed, in bytes
 	Why      string `json:"why,omitempty"` // why it is as it is, or why it is withheld
+	// Effect is what a tool does by its server's word: read_only or side_effect.
+	Effect string `json:"effect,omitempty"`
+	// Profile is the profile that has this name; empty for the names of everything.
+	Profile string `json:"profile,omitempty"`
 }
 
 // readiness is what /readyz shows. Everything but the status is for operators.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -86,10 +87,10 @@ func (p *Proxy) Instructions(viewKey string) string {
 		return ""
 	}
 	var parts []string
-	if own := p.set.Load().instructions; own != "" {
+	v := p.view(&Caller{View: viewKey})
+	if own := cmp.Or(v.instructions, p.set.Load().instructions); own != "" {
 		parts = append(parts, own)
 	}
-	v := p.view(&Caller{View: viewKey})
 	for _, u := range v.ups {
 		parts = append(parts, p.section(v, u))
 	}
@@ -102,7 +103,7 @@ func (p *Proxy) section(v *view, u *upstream.Upstream) string {
 	example := ""
 	for k := range kinds {
 		for _, it := range v.items[k] {
-			if it.Upstream == u && it.local == nil {
+			if it.Upstream == u {
 				n[k]++
 				if example == "" && k == Tool {
 					example = it.Name

@@ -19,23 +19,36 @@ type settings struct {
 	instructions string
 }
 
-func newSettings(ups []*upstream.Upstream, n config.Naming, profiles map[string]config.Profile, server config.ServerInfo) *settings {
-	s := &settings{ups: ups, naming: n, info: serverInfo(server), instructions: server.Instructions}
-	var servers []*config.Server
+// Shape is what the configuration says of the whole catalog.
+type Shape struct {
+	Naming   config.Naming
+	Lazy     *config.Lazy
+	Profiles map[string]config.Profile
+	Server   config.ServerInfo
+}
+
+func newSettings(ups []*upstream.Upstream, shape Shape) *settings {
+	s := &settings{ups: ups, naming: shape.Naming, info: serverInfo(shape.Server), instructions: shape.Server.Instructions}
 	for _, u := range ups {
 		s.ids = append(s.ids, u.ID)
-		servers = append(servers, u.Config())
 	}
-	s.names, s.selections = newNamer(n, servers), selectionsOf(profiles, s.ids)
+	s.names, s.selections = newNamer(shape.Naming, configsOf(ups)), selectionsOf(shape, s.ids)
 	return s
+}
+
+func configsOf(ups []*upstream.Upstream) (out []*config.Server) {
+	for _, u := range ups {
+		out = append(out, u.Config())
+	}
+	return out
 }
 
 // Apply takes over what a reload has changed. The set of upstreams has been changed already; those that are new are
 // started after it, and what an upstream was last heard to offer stays until its successor has been listed. Clients are told
 // once of all that changes, within the grace. Apply is called between Start and Stop, and by one goroutine at a time.
-func (p *Proxy) Apply(n config.Naming, profiles map[string]config.Profile, server config.ServerInfo) {
+func (p *Proxy) Apply(shape Shape) {
 	before := p.set.Load()
-	s := newSettings(p.ups.All(), n, profiles, server)
+	s := newSettings(p.ups.All(), shape)
 	p.metrics.keep(s.ids)
 	p.set.Store(s)
 	p.watching.move(before.ups, s.ups)

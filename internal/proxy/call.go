@@ -198,11 +198,11 @@ func (c *call) refused(f *wire.Frame) (Answer, Outcome) {
 
 // checkHeaders compares the headers that repeat arguments, where the client's transport has headers.
 func (c *call) checkHeaders() error {
-	if c.req.Param == nil || c.req.Caller.Era != wire.Modern || len(c.item.offer.params) == 0 {
+	if c.req.Param == nil || c.req.Caller.Era != wire.Modern || len(c.item.params) == 0 {
 		return nil
 	}
 	f := c.req.Frame
-	return checkHeaders(c.item.offer.params, f.Body.Get(f.Raw, "arguments").Of(f.Raw), c.req.Param)
+	return checkHeaders(c.item.params, f.Body.Get(f.Raw, "arguments").Of(f.Raw), c.req.Param)
 }
 
 // notified passes on a notification that belongs to this call, if the client can take it.

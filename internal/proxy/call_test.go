@@ -208,7 +208,7 @@ func TestACallWhoseConnectionDies(t *testing.T) {
 
 func TestWhatTheProxyAnswersItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st := newStage(t, Options{Server: config.ServerInfo{Name: "p", Version: "2", Title: "P", Instructions: "read this"}}, nil, (&server{id: "s"}).tools("t"))
+		st := newStage(t, Options{Shape: Shape{Server: config.ServerInfo{Name: "p", Version: "2", Title: "P", Instructions: "read this"}}}, nil, (&server{id: "s"}).tools("t"))
 		defer st.stop()
 		for _, c := range []struct {
 			caller  *Caller

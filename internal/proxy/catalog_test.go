@@ -38,7 +38,7 @@ func TestListsComeInTheOrderOfTheConfiguration(t *testing.T) {
 
 func TestViewsHideWhatPoliciesDeny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := Options{Profiles: map[string]config.Profile{"small": {Servers: []string{"a"}, ToolPolicy: config.Policy{Deny: []string{"d*"}}}, "none": {}}}
+		o := Options{Shape: Shape{Profiles: map[string]config.Profile{"small": {Servers: []string{"a"}, ToolPolicy: config.Policy{Deny: []string{"d*"}}}, "none": {}}}}
 		st := newStage(t, o, func(c *config.Server) { c.ToolPolicy.Deny = []string{"hidden"} },
 			(&server{id: "a"}).tools("get", "drop", "hidden"), (&server{id: "b"}).tools("get"))
 		defer st.stop()
@@ -81,7 +81,7 @@ func TestConflictsOfNames(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := naming(c.mode)
 			n.OnConflict = c.policy
-			st := newStage(t, Options{Naming: n}, nil, (&server{id: "a"}).tools("get", "put"), (&server{id: "b"}).tools("get"))
+			st := newStage(t, Options{Shape: Shape{Naming: n}}, nil, (&server{id: "a"}).tools("get", "put"), (&server{id: "b"}).tools("get"))
 			defer st.stop()
 			got := st.listed(ViewAll, Tool)
 			want, hash := strings.CutSuffix(c.want, "*")
@@ -120,7 +120,7 @@ func (st *stage) announced(s *server, view string) []string {
 func TestWhoIsToldOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := (&server{id: "a"}).tools("one", "two", "hidden")
-		o := Options{Profiles: map[string]config.Profile{"p": {Servers: []string{"a"}, ToolPolicy: config.Policy{Expose: []string{"one"}}}}}
+		o := Options{Shape: Shape{Profiles: map[string]config.Profile{"p": {Servers: []string{"a"}, ToolPolicy: config.Policy{Expose: []string{"one"}}}}}}
 		st := newStage(t, o, func(c *config.Server) { c.ToolPolicy.Deny = []string{"hidden*"} }, s)
 		defer st.stop()
 		pass(5 * time.Second)
@@ -340,7 +340,7 @@ func TestAnUpstreamThatIsAwayKeepsItsPlace(t *testing.T) {
 func TestLazyServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := (&server{id: "a"}).set(Tool, `{"name":"get_issue","description":"Reads an Issue","inputSchema":{"type":"object","properties":{"n":{"type":"integer"}}},"outputSchema":{"type":"object"}}`, tool("list"))
-		st := newStage(t, Options{}, func(c *config.Server) { c.Lazy = true }, s)
+		st := newStage(t, Options{}, func(c *config.Server) { c.Lazy = config.NewLazy(config.LazyOn) }, s)
 		defer st.stop()
 		if got := st.listed(ViewAll, Tool); got != "a__get_issue a__list a__search_tools" {
 			t.Errorf("tools: %s", got)

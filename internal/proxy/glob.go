@@ -1,20 +1,6 @@
 package proxy
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/mcp-proxy/mcp-proxy/internal/config"
-)
-
-// allows says whether a policy lets a wire name through: deny wins, and an empty expose lets all through.
-func allows(p config.Policy, name string) bool {
-	matches := func(pattern string) bool { return matchGlob(pattern, name) }
-	if slices.ContainsFunc(p.Deny, matches) {
-		return false
-	}
-	return len(p.Expose) == 0 || slices.ContainsFunc(p.Expose, matches)
-}
+import "strings"
 
 // matchGlob matches a name with a pattern in which * stands for anything and ? for one character.
 func matchGlob(pattern, name string) bool {
@@ -42,4 +28,27 @@ func matchGlob(pattern, name string) bool {
 		i++
 	}
 	return i == len(p)
+}
+
+// overlap says whether there is a text that both patterns match.
+func overlap(a, b string) bool {
+	x, y := []rune(a), []rune(b)
+	// reach[j] says whether the first i of x and the first j of y can match the same text.
+	reach := make([]bool, len(y)+1)
+	for i := range len(x) + 1 {
+		diagonal := false // reach[j-1] of the row before
+		for j := range len(y) + 1 {
+			above := reach[j]
+			switch {
+			case i == 0 && j == 0:
+				reach[j] = true
+			case i > 0 && x[i-1] == '*' || j > 0 && y[j-1] == '*':
+				reach[j] = i > 0 && above || j > 0 && reach[j-1] // the star is empty, or takes one more
+			default:
+				reach[j] = i > 0 && j > 0 && diagonal && (x[i-1] == y[j-1] || x[i-1] == '?' || y[j-1] == '?')
+			}
+			diagonal = above
+		}
+	}
+	return reach[len(y)]
 }

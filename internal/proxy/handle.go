@@ -24,11 +24,17 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 	}()
 	if kind, key, ok := c.routed(); ok {
 		it, refusal := c.route(kind, key)
+		if it != nil && it.stand != nil && it.stand.calls {
+			it, refusal = c.inner(it)
+		}
 		if it == nil {
 			return c.finish(refusal, Invalid)
 		}
-		if it.local != nil {
-			return c.finish(c.answerLocally(it))
+		if it.stand != nil {
+			return c.finish(c.answerSearch(it))
+		}
+		if name := c.givesFixed(it); name != "" {
+			return c.finish(c.invalid("tools/call: the argument "+strconv.Quote(name)+" is given by the proxy itself; leave it out"), Invalid)
 		}
 		c.item, c.up = it, it.Upstream.ID
 		flight = p.metrics.flying(c.up)
@@ -168,14 +174,14 @@ func (c *call) unknown(kind Kind, name string) Answer {
 	return Failure(c.rawID(), wire.CodeInvalidParams, text, resourceData(name))
 }
 
-// answerLocally runs a tool of our own.
-func (c *call) answerLocally(it *Item) (Answer, Outcome) {
+// answerSearch runs a search tool.
+func (c *call) answerSearch(it *Item) (Answer, Outcome) {
 	f := c.req.Frame
-	out := it.local(c.p.view(c.req.Caller), f.Body.Get(f.Raw, "arguments").Of(f.Raw))
-	if out.invalid != "" {
-		return Failure(c.rawID(), wire.CodeInvalidParams, out.invalid, nil), Invalid
+	result, complaint := it.search(f.Body.Get(f.Raw, "arguments").Of(f.Raw))
+	if complaint != "" {
+		return c.invalid(complaint), Invalid
 	}
-	return Result(c.rawID(), c.p.eraResult(out.result, c.req.Caller.Era)), OK
+	return Result(c.rawID(), c.p.eraResult(result, c.req.Caller.Era)), OK
 }
 
 // eraResult adds to a result of our own what its era demands.
@@ -229,15 +235,15 @@ func (c *call) list(k Kind) (Answer, Outcome) {
 	if v == nil {
 		v = emptyView
 	}
-	if offset == 0 && len(v.items[k]) <= pageItems {
+	if offset == 0 && len(v.listed[k]) <= pageItems {
 		return Result(c.rawID(), v.lists[k][classOf(caller.Era)]), OK
 	}
 	next := ""
-	end := min(offset+pageItems, len(v.items[k]))
-	if end < len(v.items[k]) {
+	end := min(offset+pageItems, len(v.listed[k]))
+	if end < len(v.listed[k]) {
 		next = c.p.pages.cursor(caller, k, c.p.pages.keep(snap), end)
 	}
-	return Result(c.rawID(), renderList(k, classOf(caller.Era), v.items[k][min(offset, end):end], v.tails[k], next)), OK
+	return Result(c.rawID(), renderList(k, classOf(caller.Era), v.listed[k][min(offset, end):end], v.tails[k], next)), OK
 }
 
 func appendInt(b []byte, n int) []byte { return strconv.AppendInt(b, int64(n), 10) }

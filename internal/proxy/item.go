@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
@@ -53,6 +54,10 @@ type offer struct {
 	// taskOnly says that a legacy server runs the tool only as a task.
 	taskOnly bool
 	params   []paramHeader
+
+	once      sync.Once // guards what follows, which is made when it is searched
+	desc      string
+	descWords []string
 }
 
 var errNotAnItem = errors.New("not an object with a usable name")
@@ -183,10 +188,14 @@ type Item struct {
 
 	offer *offer
 	over  config.ToolOverride
+	raw   bool   // as the upstream has it, but for the arguments that are given here
 	shown []byte // the offer with what over changes of it; nil where that is nothing
-	// local answers a call of an item that is ours.
-	local func(v *view, args []byte) localAnswer
-	// search is the name of the tool that finds the schemas of a lazy item; empty where it is listed whole.
-	search string
-	text   [classes][]byte // rendered
+	// params are the arguments that clients repeat in headers.
+	params []paramHeader
+	// stand is set for a tool of our own; find is what it searches.
+	stand *stand
+	find  *index
+	// unlisted says that it is not listed, though it is there.
+	unlisted bool
+	text     [classes][]byte // rendered
 }

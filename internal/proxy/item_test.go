@@ -125,7 +125,7 @@ func TestOutputSchemas(t *testing.T) {
 	for schema, odd := range map[string]bool{`{"type":"object"}`: false, `{"type":"array"}`: true, `{}`: true, `true`: true, `{"type":["object"]}`: true} {
 		_, o, reg := mended(t, Tool, `{"name":"t","inputSchema":{"type":"object"},"outputSchema":`+schema+`}`)
 		it := &Item{Kind: Tool, Name: "t", Wire: "t", offer: o}
-		it.render(false, nil)
+		it.render(nil)
 		legacy, modern := string(it.text[classLegacy]), string(it.text[classModern])
 		if strings.Contains(legacy, "outputSchema") == odd || !strings.Contains(modern, `"outputSchema":`+schema) {
 			t.Errorf("%s: legacy clients see %s, modern ones %s", schema, legacy, modern)
@@ -133,7 +133,8 @@ func TestOutputSchemas(t *testing.T) {
 		if n := metricOf(t, reg, "mcp_proxy_repairs_total", "upstream", "up", "kind", count.RepairOutputSchema); (n == 1) != odd {
 			t.Errorf("%s: %v repairs are counted", schema, n)
 		}
-		it.render(true, nil)
+		it = &Item{Kind: Tool, Name: "t", Wire: "t", offer: o, raw: true}
+		it.render(nil)
 		if string(it.text[classLegacy]) != string(o.raw) {
 			t.Errorf("by its wire name: %s", it.text[classLegacy])
 		}
@@ -150,7 +151,7 @@ func TestRenamedItems(t *testing.T) {
 	} {
 		_, o, _ := mended(t, Tool, c.raw)
 		it := &Item{Kind: Tool, Name: c.name, Wire: o.wire, Why: c.why, offer: o}
-		it.render(false, nil)
+		it.render(nil)
 		if got := string(it.text[classModern]); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}

@@ -3,84 +3,193 @@ package proxy
 import (
 	"strings"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// A lazy upstream lists its tools with a placeholder in the place of their schemas, and a tool that finds the schemas.
+// In a lazy view tools are listed with a placeholder in the place of their schemas, or not at all, and beside them are
+// tools of our own: one that finds tools and gives their schemas, and where tools are not listed one that calls them.
 const (
-	searchTool       = "search_tools"
 	placeholder      = `{"type":"object","additionalProperties":true}`
 	maxSearchResults = 20
 )
 
-// renderLazy replaces the schemas of a tool.
-func (it *Item) renderLazy(p *wire.Patch, obj *wire.Object, src []byte) {
-	if s := obj.Get(src, "inputSchema"); s.Ok() {
-		p.Replace(s, []byte(placeholder))
-	} else {
-		p.Insert(obj, "inputSchema", []byte(placeholder))
+// stand is a tool of our own that stands in for tools of some upstreams in one view.
+type stand struct {
+	name, wire, why string
+	calls           bool // it calls tools; otherwise it finds them
+	ups             []*upstream.Upstream
+}
+
+func (s *stand) covers(u *upstream.Upstream) bool {
+	for _, one := range s.ups {
+		if one == u {
+			return true
+		}
 	}
-	p.Remove(obj, "outputSchema")
-	hint := "(Full input schema available via the `" + it.search + "` tool.)"
-	desc := obj.Get(src, "description")
-	if text, ok := wire.DecodeString(desc.Of(src)); ok {
-		p.Replace(desc, wire.AppendString(nil, strings.TrimSpace(text+" "+hint)))
-	} else {
-		p.Insert(obj, "description", wire.AppendString(nil, hint))
+	return false
+}
+
+// laziness is what one upstream leaves out of the lists of a view.
+type laziness struct {
+	*config.Lazy
+	search string // the name of the tool that finds its tools
+}
+
+// plan is the laziness of a view: what stands in for what. It depends on the configuration alone.
+type plan struct {
+	of     map[*upstream.Upstream]laziness
+	stands []*stand
+}
+
+// planFor works out the laziness of a selection. One that is for all servers has one tool to find them all; the laziness
+// of single servers has a tool each, or one together where they would have the same name.
+func (m *merger) planFor(sel selection) *plan {
+	out := &plan{of: map[*upstream.Upstream]laziness{}}
+	if sel.raw || sel.whole {
+		return out
+	}
+	for _, u := range m.ups {
+		switch {
+		case !sel.takes(u):
+		case sel.lazy.On():
+			out.add(u, sel.lazy, func(tool string) (string, string) { return tool, "" })
+		case u.Config().Lazy.On():
+			out.add(u, u.Config().Lazy, func(tool string) (string, string) { return m.namer.name(u.Config(), tool, false) })
+		}
+	}
+	return out
+}
+
+func (p *plan) add(u *upstream.Upstream, l *config.Lazy, name func(tool string) (name, why string)) {
+	search := p.stand(u, false, l.SearchTool, name)
+	if l.SearchOnly() {
+		p.stand(u, true, l.CallTool, name)
+	}
+	p.of[u] = laziness{l, search}
+}
+
+// stand makes a tool stand in for an upstream, and gives its name.
+func (p *plan) stand(u *upstream.Upstream, calls bool, tool string, name func(string) (string, string)) string {
+	exposed, why := name(tool)
+	for _, s := range p.stands {
+		if s.name == exposed && s.calls == calls {
+			s.ups = append(s.ups, u)
+			return exposed
+		}
+	}
+	p.stands = append(p.stands, &stand{name: exposed, wire: tool, why: why, calls: calls, ups: []*upstream.Upstream{u}})
+	return exposed
+}
+
+// owner names whose a stand is, for reports.
+func (s *stand) owner() string {
+	if len(s.ups) == 1 {
+		return s.ups[0].ID
+	}
+	return ourselves
+}
+
+// shown is an item as a lazy view lists it. Views that list it in the same way share it.
+func (m *merger) shown(it *Item, l laziness) *Item {
+	if l.Lazy == nil || it.Kind != Tool || matchesAny(l.Pinned, it.Name) || matchesAny(l.Pinned, it.Wire) {
+		return it
+	}
+	key := shownKey{it, l.search, l.SearchOnly()}
+	if m.lazies[key] == nil {
+		lazy := *it
+		lazy.unlisted, lazy.params = l.SearchOnly(), nil // whoever sees no schema repeats no argument in a header
+		if !lazy.unlisted {
+			lazy.renderLazy(l.search)
+		}
+		m.lazies[key] = &lazy
+	}
+	return m.lazies[key]
+}
+
+type shownKey struct {
+	item     *Item
+	search   string
+	unlisted bool
+}
+
+// renderLazy takes the schemas out of the texts of a tool.
+func (it *Item) renderLazy(search string) {
+	hint := "(Full input schema available via the `" + search + "` tool.)"
+	for c := range classes {
+		src := it.text[c]
+		obj, _ := wire.ObjectAt(src, wire.Span{End: len(src)})
+		var p wire.Patch
+		p.Reset(src)
+		p.Set(&obj, "inputSchema", []byte(placeholder))
+		p.Remove(&obj, "outputSchema")
+		text, _ := wire.DecodeString(obj.Get(src, "description").Of(src))
+		p.Set(&obj, "description", wire.AppendString(nil, strings.TrimSpace(text+" "+hint)))
+		it.text[c] = p.Append(nil)
 	}
 }
 
-// searchItem makes the search tool of a lazy upstream.
-func (m *merger) searchItem(u *upstream.Upstream, items []*Item) *Item {
-	name, why := m.namer.name(u.Config(), searchTool, false)
-	it := &Item{Kind: Tool, Name: name, Wire: searchTool, Why: why, Upstream: u, local: searchIn(items)}
-	text := wire.AppendString([]byte(`{"name":`), name)
-	text = append(text, `,"description":"Finds tools by words of their names and descriptions, and gives their full input schemas.",`+
-		`"inputSchema":{"type":"object","properties":{"query":{"type":"string","minLength":1,"description":"Part of a name or description, in any case."}},"required":["query"]},`+
-		`"annotations":{"readOnlyHint":true}}`...)
+// addStands puts those tools of our own behind everything else that stand in for something.
+func (v *view) addStands(p *plan) {
+	for _, s := range p.stands {
+		var covered []*Item
+		for _, it := range v.items[Tool] {
+			if it.Upstream != nil && s.covers(it.Upstream) {
+				covered = append(covered, it)
+			}
+		}
+		if len(covered) > 0 {
+			v.addStand(s, covered)
+		}
+	}
+}
+
+func (v *view) addStand(s *stand, covered []*Item) {
+	it := &Item{Kind: Tool, Name: s.name, Wire: s.wire, Why: s.why, stand: s}
+	text := wire.AppendString([]byte(`{"name":`), s.name)
+	if s.calls {
+		text = append(text, `,"description":"Calls a tool by its name.",`+
+			`"inputSchema":{"type":"object","properties":{"name":{"type":"string","minLength":1,"description":"The name of the tool."},`+
+			`"arguments":{"type":"object","additionalProperties":true,"description":"Its arguments, as its input_schema says."}},"required":["name"]}}`...)
+	} else {
+		it.find = newIndex(covered)
+		text = append(text, `,"description":"Finds tools by words of their names and descriptions, and gives their full input schemas.",`+
+			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","minLength":1,"description":"Words of a name or description, in any case."}},"required":["query"]},`+
+			`"annotations":{"readOnlyHint":true}}`...)
+	}
 	for c := range classes {
 		it.text[c] = text
 	}
-	return it
+	v.add(it)
 }
 
-// localAnswer is the result of a tool of our own, or why its arguments are refused.
-type localAnswer struct {
-	result  []byte
-	invalid string
-}
-
-// searchIn makes the search over these items, as far as the asking view offers them.
-func searchIn(items []*Item) func(v *view, args []byte) localAnswer {
-	return func(v *view, args []byte) localAnswer {
-		obj, _ := wire.ObjectAt(args, wire.Span{End: len(args)})
-		query, ok := wire.DecodeString(obj.Get(args, "query").Of(args))
-		if !ok || query == "" {
-			return localAnswer{invalid: `search_tools needs {"query": "a non-empty string"}`}
-		}
-		query = strings.ToLower(query)
-		total := 0
-		found := []byte(`{"tools":[`)
-		for _, it := range items {
-			if it.Kind != Tool || it.local != nil || v.find(Tool, it.Name) != it || !it.matches(query) {
-				continue
-			}
-			if total++; total > maxSearchResults {
-				continue
-			}
-			if total > 1 {
-				found = append(found, ',')
-			}
-			found = it.appendFound(found)
-		}
-		found = append(found, `],"total_matches":`...)
-		found = appendInt(found, total)
-		if total > maxSearchResults {
-			found = append(found, `,"truncated":true`...)
-		}
-		return localAnswer{result: structuredResult(append(found, '}'))}
+// search runs a search tool on its arguments; complaint says why they are refused.
+func (it *Item) search(args []byte) (result []byte, complaint string) {
+	obj, _ := wire.ObjectAt(args, wire.Span{End: len(args)})
+	value := obj.Get(args, "query")
+	query, ok := wire.DecodeString(value.Of(args))
+	switch {
+	case !value.Ok():
+		return nil, it.Name + ": the argument query is missing; give a non-empty string"
+	case !ok:
+		return nil, it.Name + ": the argument query must be a string"
+	case strings.TrimSpace(query) == "":
+		return nil, it.Name + ": the argument query is empty; give words of a name or description"
 	}
+	found, total := it.find.find(query, maxSearchResults)
+	out := []byte(`{"tools":[`)
+	for i, one := range found {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = one.appendFound(out)
+	}
+	out = appendInt(append(out, `],"total_matches":`...), total)
+	if total > len(found) {
+		out = append(out, `,"truncated":true`...)
+	}
+	return structuredResult(append(out, '}')), ""
 }
 
 // structuredResult is a tool result that gives a JSON value both ways.
@@ -88,15 +197,6 @@ func structuredResult(value []byte) []byte {
 	out := wire.AppendString([]byte(`{"content":[{"type":"text","text":`), string(value))
 	out = append(append(out, `}],"structuredContent":`...), value...)
 	return append(out, '}')
-}
-
-func (it *Item) matches(query string) bool {
-	if strings.Contains(strings.ToLower(it.Wire), query) || strings.Contains(strings.ToLower(it.Name), query) {
-		return true
-	}
-	src, obj := it.source()
-	desc, _ := wire.DecodeString(obj.Get(src, "description").Of(src))
-	return strings.Contains(strings.ToLower(desc), query)
 }
 
 func (it *Item) appendFound(b []byte) []byte {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"go.uber.org/zap"
 
@@ -13,64 +14,93 @@ import (
 
 // merger builds a snapshot from the listings, in the order of the configuration.
 type merger struct {
-	ups        []*upstream.Upstream
-	listings   map[string]*listing
-	namer      *namer
-	naming     config.Naming
-	selections []selection
-	log        *zap.Logger
-	tail       func(v *view, k Kind) []byte       // of modern lists
-	uris       map[string]string                  // of the upstream at hand, that are exposed in the qualified form
-	waiting    map[string]map[string]pins.Waiting // tools that nobody has approved, by upstream and wire name
-	report     []NameReport
+	*settings
+	namer    *namer // of the names at hand
+	listings map[string]*listing
+	log      *zap.Logger
+	tail     func(v *view, k Kind) []byte // of modern lists
+	common   *nameSet                     // the names that all views share that have none of their own
+	lazies   map[shownKey]*Item
+	waiting  map[string]map[string]pins.Waiting // tools that nobody has approved, by upstream and wire name
+	report   []NameReport
+}
+
+func newMerger(s *settings, listings map[string]*listing, log *zap.Logger, tail func(v *view, k Kind) []byte) *merger {
+	return &merger{settings: s, namer: s.names, listings: listings, log: log, tail: tail, lazies: map[shownKey]*Item{}}
 }
 
 func (m *merger) build() *snapshot {
 	s := &snapshot{views: map[string]*view{}}
-	named := m.named()
-	for _, sel := range m.selections {
-		v := newView(sel)
-		for _, u := range m.ups {
-			if sel.takes(u) {
-				v.ups = append(v.ups, u)
-				m.fill(v, sel, u, named[u.ID])
-			}
-		}
-		v.seal(m.tail)
-		s.views[sel.key] = v
+	plans := make([]*plan, len(m.selections))
+	for i, sel := range m.selections {
+		m.namer = m.namerOf(sel)
+		plans[i] = m.planFor(sel)
+	}
+	for i, sel := range m.selections {
+		m.namer = m.namerOf(sel)
+		s.views[sel.key] = m.view(sel, plans[i])
 	}
 	m.withheldPins()
 	s.names, s.waiting = m.report, m.waiting
 	return s
 }
 
-// fill adds what one upstream offers to a view.
-func (m *merger) fill(v *view, sel selection, u *upstream.Upstream, named []*Item) {
-	if sel.raw {
-		for _, it := range m.wireItems(u) {
-			v.add(it)
-		}
-		return
+func (m *merger) namerOf(sel selection) *namer {
+	if sel.naming == nil {
+		return m.names
 	}
-	for _, it := range named {
-		if it.Kind != Tool || it.local != nil || allows(sel.policy, it.Wire) {
-			v.add(it)
-		}
-	}
+	return newNamer(*sel.naming, configsOf(m.taken(sel)))
 }
 
-// wireItems are the items of an upstream as they are.
-func (m *merger) wireItems(u *upstream.Upstream) []*Item {
-	var out []*Item
-	m.offered(u, func(o *offer) {
-		it := &Item{Kind: o.kind, Name: o.wire, Wire: o.wire, Upstream: u, offer: o}
-		it.render(true, nil)
-		out = append(out, it)
-	})
+// taken are the upstreams of a selection.
+func (m *merger) taken(sel selection) (out []*upstream.Upstream) {
+	for _, u := range m.ups {
+		if sel.takes(u) {
+			out = append(out, u)
+		}
+	}
 	return out
 }
 
-// offered goes through what an upstream offers and its policy lets through.
+// view makes one view. Views share the items that look the same in them.
+func (m *merger) view(sel selection, p *plan) *view {
+	v := newView(sel)
+	v.ups = m.taken(sel)
+	if sel.raw {
+		for _, u := range v.ups {
+			m.wireItems(u, v.add)
+		}
+		v.seal(m.tail)
+		return v
+	}
+	named := m.namesFor(sel, p)
+	for _, u := range v.ups {
+		for _, it := range named.items[u.ID] {
+			if sel.policy.offers(it.offer) {
+				v.add(m.shown(it, p.of[u]))
+			}
+		}
+	}
+	v.addStands(p)
+	m.reportStands(sel, v)
+	v.seal(m.tail)
+	return v
+}
+
+// wireItems are the items of an upstream as they are, but for the arguments that are not left to clients.
+func (m *merger) wireItems(u *upstream.Upstream, add func(*Item) bool) {
+	m.offered(u, func(o *offer) {
+		it := &Item{Kind: o.kind, Name: o.wire, Wire: o.wire, Upstream: u, offer: o, raw: true}
+		if o.kind == Tool {
+			over := u.Config().Tools[o.wire]
+			it.over = config.ToolOverride{CallTimeout: over.CallTimeout, Arguments: over.Arguments}
+		}
+		it.render(nil)
+		add(it)
+	})
+}
+
+// offered goes through what an upstream offers and its configuration lets through.
 func (m *merger) offered(u *upstream.Upstream, f func(*offer)) {
 	l := m.listings[u.ID]
 	if l == nil {
@@ -79,111 +109,190 @@ func (m *merger) offered(u *upstream.Upstream, f func(*offer)) {
 	// Resources first: tools may point at them.
 	for _, k := range []Kind{Resource, Template, Tool, Prompt} {
 		for _, o := range l.offers[k] {
-			if _, waits := m.waiting[u.ID][o.wire]; k == Tool && (waits || !m.configured(u, o)) {
-				continue
+			if _, waits := m.waiting[u.ID][o.wire]; exposes(u.Config(), o) && !(waits && k == Tool) {
+				f(o)
 			}
-			f(o)
 		}
 	}
 }
 
-// configured says whether the configuration lets a tool through.
-func (m *merger) configured(u *upstream.Upstream, o *offer) bool {
-	return allows(u.Config().ToolPolicy, o.wire) && !u.Config().Tools[o.wire].Disabled
+// nameSet is what the items of some upstreams are called, as far as they got a name.
+type nameSet struct {
+	config.Naming
+	profile string // that it is for; empty for the common one
+	items   map[string][]*Item
+	owners  [kinds]map[string]*Item
+	// uris are those of the upstream at hand that are exposed in the qualified form.
+	uris map[string]string
+	// stands are the names of our own tools, which nobody else gets; clashed says that somebody would have had one.
+	stands  []string
+	clashed bool
 }
 
-// named gives all items their exposed names, by upstream.
-func (m *merger) named() map[string][]*Item {
-	conflicts := m.conflicts()
-	taken := [kinds]map[string]*Item{}
-	for k := range kinds {
-		taken[k] = map[string]*Item{}
+// namesFor gives the names for a view: the common ones unless it has its own, or tools of its own that would be in the way.
+func (m *merger) namesFor(sel selection, p *plan) *nameSet {
+	if sel.naming == nil && m.common != nil && m.common.serves(p) {
+		return m.common
 	}
-	out := map[string][]*Item{}
-	for _, u := range m.ups {
-		m.uris = map[string]string{}
+	n := &nameSet{Naming: m.naming, profile: sel.profile, items: map[string][]*Item{}}
+	ups := m.ups
+	if sel.naming != nil {
+		n.Naming, ups = *sel.naming, m.taken(sel)
+	}
+	for k := range kinds {
+		n.owners[k] = map[string]*Item{}
+	}
+	for _, s := range p.stands {
+		if first := n.owners[Tool][s.name]; first != nil {
+			m.refuse(n, &Item{Kind: Tool, Name: s.name, Wire: s.wire, stand: s}, first)
+			continue
+		}
+		n.owners[Tool][s.name] = &Item{Kind: Tool, Name: s.name, Wire: s.wire, stand: s}
+		n.stands = append(n.stands, s.name)
+	}
+	m.fill(n, ups)
+	if sel.key == ViewAll {
+		m.common = n
+	}
+	return n
+}
+
+// serves says whether the names would be the same with these tools of our own.
+func (n *nameSet) serves(p *plan) bool {
+	same := len(n.stands) == len(p.stands)
+	for _, s := range p.stands {
+		if slices.Contains(n.stands, s.name) {
+			continue
+		}
+		if same = false; n.owners[Tool][s.name] != nil {
+			return false
+		}
+	}
+	return same || !n.clashed
+}
+
+// fill gives all items of these upstreams their exposed names.
+func (m *merger) fill(n *nameSet, ups []*upstream.Upstream) {
+	conflicts := m.conflicts(n, ups)
+	for _, u := range ups {
+		n.uris = map[string]string{}
 		m.offered(u, func(o *offer) {
+			it := &Item{Kind: o.kind, Name: o.wire, Wire: o.wire, Upstream: u, offer: o}
 			if o.withheld != "" {
-				m.reported(&Item{Kind: o.kind, Wire: o.wire, Upstream: u, Why: "withheld: " + o.withheld})
+				it.Name, it.Why = "", "withheld: "+o.withheld
+				m.reported(n, it)
 				return
 			}
-			it := &Item{Kind: o.kind, Name: o.wire, Wire: o.wire, Upstream: u, offer: o}
-			if o.kind == Tool && u.Config().Lazy {
-				it.search, _ = m.namer.name(u.Config(), searchTool, false)
+			if o.kind == Tool {
+				it.over = u.Config().Tools[o.wire]
 			}
 			if o.kind == Tool || o.kind == Prompt {
-				if o.kind == Tool {
-					it.over = u.Config().Tools[o.wire]
-				}
 				it.Name, it.Why = m.namer.name(u.Config(), cmp.Or(it.over.Name, o.wire), conflicts[o.kind][o.wire] > 1)
 			}
-			m.settle(it, taken[o.kind], func(it *Item) { out[u.ID] = append(out[u.ID], it) })
+			if m.settle(n, it) {
+				n.items[u.ID] = append(n.items[u.ID], it)
+			}
 		})
-		if u.Config().Lazy && len(out[u.ID]) > 0 {
-			it := m.searchItem(u, out[u.ID])
-			m.settle(it, taken[Tool], func(it *Item) { out[u.ID] = append(out[u.ID], it) })
-		}
 	}
-	return out
 }
 
 // settle takes a name for an item, or does what the configuration says about one that is taken.
-func (m *merger) settle(it *Item, taken map[string]*Item, accept func(*Item)) {
-	if first := taken[it.Name]; first != nil {
-		if it.Kind >= Resource {
+func (m *merger) settle(n *nameSet, it *Item) bool {
+	owners := n.owners[it.Kind]
+	if first := owners[it.Name]; first != nil {
+		n.clashed = n.clashed || first.stand != nil
+		switch {
+		case it.Kind >= Resource:
 			// The first owner of a URI keeps it; this one is qualified.
 			it.Name, it.Why = uriPrefix(it.Upstream.ID)+it.Wire, whyConflict
-			m.uris[it.Wire] = it.Name
-		} else if m.naming.OnConflict != config.ConflictSuffix {
-			m.refuse(it, first)
-			return
-		} else {
+			n.uris[it.Wire] = it.Name
+		case n.OnConflict != config.ConflictSuffix:
+			m.refuse(n, it, first)
+			return false
+		default:
 			it.Name, it.Why = m.namer.suffixed(it.Upstream.Config(), it.Wire, it.Name), whyConflict
 		}
-		if taken[it.Name] != nil {
-			m.refuse(it, taken[it.Name])
-			return
+		if owners[it.Name] != nil {
+			m.refuse(n, it, owners[it.Name])
+			return false
 		}
 	}
-	taken[it.Name] = it
-	if it.local == nil {
-		it.render(false, m.uris)
-	}
-	m.reported(it)
-	accept(it)
+	owners[it.Name] = it
+	it.render(n.uris)
+	m.reported(n, it)
+	return true
 }
 
 // refuse withholds an item whose name belongs to another.
-func (m *merger) refuse(it, first *Item) {
-	why := fmt.Sprintf("withheld: the name %q belongs to %s of %s", it.Name, first.Wire, first.Upstream.ID)
-	if m.naming.OnConflict == config.ConflictFail {
+func (m *merger) refuse(n *nameSet, it, first *Item) {
+	why := fmt.Sprintf("withheld: the name %q belongs to %s of %s", it.Name, first.Wire, first.owner())
+	if first.stand != nil {
+		why += " itself, which lazy can give another name"
+	}
+	if n.OnConflict == config.ConflictFail {
 		m.log.Error("two items have the same name; the second is withheld",
 			zap.String("kind", it.Kind.String()), zap.String("name", it.Name),
-			zap.String("upstream", it.Upstream.ID), zap.String("tool", it.Wire), zap.String("first", first.Upstream.ID))
+			zap.String("upstream", it.owner()), zap.String("tool", it.Wire), zap.String("first", first.owner()))
 		why = conflictPrefix + why
 	}
 	it.Name, it.Why = "", why
-	m.reported(it)
+	m.reported(n, it)
+}
+
+// owner is whose the item is, for reports.
+func (it *Item) owner() string {
+	if it.stand != nil {
+		return it.stand.owner()
+	}
+	return it.Upstream.ID
 }
 
 // conflictPrefix marks conflicts that are errors.
 const conflictPrefix = "conflict, "
 
-func (m *merger) reported(it *Item) {
+func (m *merger) reported(n *nameSet, it *Item) {
 	if it.Kind == Tool || it.Kind == Prompt {
-		m.report = append(m.report, NameReport{it.Name, it.Upstream.ID, it.Wire, it.Kind.String(), it.Why})
+		m.reportAs(n.profile, it)
+	}
+}
+
+func (m *merger) reportAs(profile string, it *Item) {
+	r := NameReport{Exposed: it.Name, Upstream: it.owner(), Wire: it.Wire, Kind: it.Kind.String(), Why: it.Why, Profile: profile}
+	if it.Kind == Tool {
+		r.Effect = it.effect()
+	}
+	m.report = append(m.report, r)
+}
+
+func (it *Item) effect() config.Effect {
+	switch {
+	case it.stand == nil:
+		return it.offer.effect()
+	case it.stand.calls:
+		return config.EffectSideEffect
+	}
+	return config.EffectReadOnly
+}
+
+// reportStands reports the tools of our own, those of profiles where the whole has not the same.
+func (m *merger) reportStands(sel selection, v *view) {
+	for _, it := range v.items[Tool] {
+		if it.stand == nil || sel.key != ViewAll && slices.Contains(m.common.stands, it.Name) {
+			continue
+		}
+		m.reportAs(sel.profile, it)
 	}
 }
 
 // conflicts counts the owners of each wire name, where that decides the exposed one.
-func (m *merger) conflicts() (out [kinds]map[string]int) {
+func (m *merger) conflicts(n *nameSet, ups []*upstream.Upstream) (out [kinds]map[string]int) {
 	for k := range kinds {
 		out[k] = map[string]int{}
 	}
-	if m.naming.Mode != config.NamingOnConflict {
+	if n.Mode != config.NamingOnConflict {
 		return out
 	}
-	for _, u := range m.ups {
+	for _, u := range ups {
 		if u.Config().ToolPrefix == nil {
 			m.offered(u, func(o *offer) { out[o.kind][o.wire]++ })
 		}

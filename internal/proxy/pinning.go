@@ -154,8 +154,8 @@ func (m *merger) withheldPins() {
 			continue
 		}
 		for _, o := range m.listings[u.ID].offers[Tool] {
-			if w, ok := waiting[o.wire]; ok && m.configured(u, o) {
-				m.report = append(m.report, NameReport{"", u.ID, o.wire, Tool.String(), pinnedWhy(w)})
+			if w, ok := waiting[o.wire]; ok && exposes(u.Config(), o) {
+				m.reportAs("", &Item{Kind: Tool, Wire: o.wire, Upstream: u, offer: o, Why: pinnedWhy(w)})
 			}
 		}
 	}

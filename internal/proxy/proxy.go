@@ -24,12 +24,10 @@ import (
 // Options are what the proxy needs from outside.
 type Options struct {
 	Upstreams *upstream.Set
-	Naming    config.Naming
-	Profiles  map[string]config.Profile
-	Server    config.ServerInfo
-	Log       *zap.Logger
-	Count     *count.Counters
-	Registry  prometheus.Registerer
+	Shape
+	Log      *zap.Logger
+	Count    *count.Counters
+	Registry prometheus.Registerer
 	// Keys seal the ids of tasks: the first makes them, all open them. Without any, no other process knows ours.
 	Keys [][]byte
 	// ListGrace is how long a list, or a call of an unknown name, waits for upstreams that have just been started.
@@ -74,7 +72,7 @@ type Proxy struct {
 
 // New makes a proxy. The upstreams must have been made with the proxy's [Relay] as their observer.
 func New(o Options, relay *Relay) *Proxy {
-	s := newSettings(o.Upstreams.All(), o.Naming, o.Profiles, o.Server)
+	s := newSettings(o.Upstreams.All(), o.Shape)
 	p := &Proxy{ups: o.Upstreams, log: o.Log, count: o.Count, grace: o.ListGrace,
 		metrics: NewMetrics(o.Registry, s.ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
 	p.set.Store(s)
@@ -93,8 +91,8 @@ func New(o Options, relay *Relay) *Proxy {
 			}
 		}
 		s := p.set.Load()
-		m := &merger{ups: s.ups, listings: l, namer: s.names, naming: s.naming, selections: s.selections, log: o.Log, tail: p.tail,
-			waiting: p.pins.judge(s.ups, l)}
+		m := newMerger(s, l, o.Log, p.tail)
+		m.waiting = p.pins.judge(s.ups, l)
 		return m.build()
 	}
 	p.catalog.memory = o.Memory
@@ -108,11 +106,16 @@ func New(o Options, relay *Relay) *Proxy {
 }
 
 // selectionsOf lists the views: everything, each profile, each upstream.
-func selectionsOf(profiles map[string]config.Profile, ids []string) []selection {
-	out := []selection{{key: ViewAll}}
-	for _, name := range slices.Sorted(maps.Keys(profiles)) {
-		pr := profiles[name]
-		out = append(out, selection{key: ProfileView(name), servers: append([]string{}, pr.Servers...), policy: pr.ToolPolicy})
+func selectionsOf(shape Shape, ids []string) []selection {
+	out := []selection{{key: ViewAll, lazy: shape.Lazy}}
+	for _, name := range slices.Sorted(maps.Keys(shape.Profiles)) {
+		pr := shape.Profiles[name]
+		sel := selection{key: ProfileView(name), servers: append([]string{}, pr.Servers...), lazy: shape.Lazy,
+			policy: policies{pr.ToolPolicy, pr.PromptPolicy, pr.ResourcePolicy}, naming: pr.Naming, profile: name, instructions: pr.Instructions}
+		if pr.Lazy != nil {
+			sel.lazy, sel.whole = pr.Lazy, !pr.Lazy.On()
+		}
+		out = append(out, sel)
 	}
 	for _, id := range ids {
 		out = append(out, selection{key: ServerView(id), servers: []string{id}, raw: true})
@@ -223,7 +226,7 @@ func (p *Proxy) Counts() map[string][4]int {
 	}
 	for _, items := range p.catalog.snap.Load().views[ViewAll].items {
 		for _, it := range items {
-			if it.local == nil {
+			if it.Upstream != nil {
 				n := out[it.Upstream.ID]
 				n[it.Kind]++
 				out[it.Upstream.ID] = n

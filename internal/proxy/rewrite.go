@@ -32,6 +32,7 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 		p.Replace(c.key, wire.AppendString(nil, it.Wire))
 	}
 	c.rewriteMeta(&p, id)
+	c.patchArguments(&p)
 	if c.req.Caller.Era != c.peer.Era {
 		// Rounds are made here: a legacy upstream knows none, and a legacy client's are no words of its era.
 		p.Remove(&f.Body, answersMember)
@@ -45,7 +46,7 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	}
 	out := &upstream.Outgoing{ID: c.upID, Method: f.Method, Name: c.mirrored(), Frame: p.Append(make([]byte, 0, p.Len()+1))}
 	if c.peer.Era == wire.Modern && len(it.offer.params) > 0 {
-		out.Params = headersFor(it.offer.params, f.Body.Get(f.Raw, "arguments").Of(f.Raw))
+		out.Params = headersFor(it.offer.params, withArguments(f.Body.Get(f.Raw, "arguments").Of(f.Raw), it.over.Arguments))
 	}
 	if it.Upstream.Config().URL != "" {
 		out.Headers = c.forwardedHeaders()

@@ -39,14 +39,23 @@ type snapshot struct {
 // NameReport is one line of the table of final names.
 type NameReport struct {
 	Exposed, Upstream, Wire, Kind, Why string
+	// Effect is what a tool does by its server's word; empty for other kinds.
+	Effect config.Effect
+	// Profile is the profile that has this name; empty for the names of everything.
+	Profile string
 }
 
 // view is what one selection of the catalog offers. It is immutable.
 type view struct {
 	key   string
-	items [kinds][]*Item
-	index [kinds]map[string]*Item
-	ups   []*upstream.Upstream // that it takes from
+	items [kinds][]*Item // listed or not
+	// listed are those of the items that lists show.
+	listed [kinds][]*Item
+	index  [kinds]map[string]*Item
+	policy *policies
+	// instructions are those of a profile; empty for those of the whole proxy.
+	instructions string
+	ups          []*upstream.Upstream // that it takes from
 	// templates are those of the view, the most specific first.
 	templates []compiled
 	// lists are the results of the list methods, rendered, where they are one page.
@@ -61,14 +70,21 @@ type view struct {
 type selection struct {
 	key     string
 	servers []string // nil for all
-	policy  config.Policy
-	raw     bool // wire names, no repairs, no policy of names
+	policy  policies
+	raw     bool // wire names, no repairs
+	// lazy is the laziness of all servers together; whole lists everything, whatever they say.
+	lazy  *config.Lazy
+	whole bool
+	// naming is set for names of its own, which are made among these servers.
+	naming       *config.Naming
+	profile      string
+	instructions string
 }
 
 var seed = maphash.MakeSeed()
 
 func newView(sel selection) *view {
-	v := &view{key: sel.key}
+	v := &view{key: sel.key, policy: &sel.policy, instructions: sel.instructions}
 	for k := range kinds {
 		v.index[k] = map[string]*Item{}
 	}
@@ -82,6 +98,10 @@ func (v *view) add(it *Item) bool {
 	}
 	v.index[it.Kind][it.Name] = it
 	v.items[it.Kind] = append(v.items[it.Kind], it)
+	if it.unlisted {
+		return true
+	}
+	v.listed[it.Kind] = append(v.listed[it.Kind], it)
 	v.sums[it.Kind] += maphash.Bytes(seed, it.text[classModern]) + maphash.Bytes(seed, it.text[classLegacy])
 	return true
 }
@@ -96,11 +116,11 @@ func (v *view) seal(tail func(v *view, k Kind) []byte) {
 	slices.SortStableFunc(v.templates, func(a, b compiled) int { return b.literal - a.literal })
 	for k := range kinds {
 		v.tails[k] = tail(v, k)
-		if len(v.items[k]) > pageItems {
+		if len(v.listed[k]) > pageItems {
 			continue
 		}
 		for c := range classes {
-			v.lists[k][c] = renderList(k, c, v.items[k], v.tails[k], "")
+			v.lists[k][c] = renderList(k, c, v.listed[k], v.tails[k], "")
 		}
 	}
 }
@@ -138,9 +158,9 @@ func modernTail(ttlMs int64, serverInfo []byte) []byte {
 	return append(append(tail, serverInfo...), '}')
 }
 
-// override makes the changes that the configuration wants of a tool's title and description.
+// override makes the changes that the configuration wants of a tool.
 func (it *Item) override() {
-	if it.over.Title == "" && it.over.Description == "" {
+	if it.over.Title == "" && it.over.Description == "" && len(it.over.Arguments) == 0 {
 		return
 	}
 	src, obj := it.source()
@@ -152,16 +172,17 @@ func (it *Item) override() {
 	if it.over.Description != "" {
 		p.Set(&obj, "description", wire.AppendString(nil, it.over.Description))
 	}
+	patchSchema(&p, src, &obj, it.over.Arguments)
 	it.shown = p.Append(nil)
 }
 
-// source is the item as it is offered on aggregate endpoints, but for its name.
+// source is the item as it is offered, but for its name.
 func (it *Item) source() ([]byte, wire.Object) {
 	src := it.offer.raw
 	switch {
 	case it.shown != nil:
 		src = it.shown
-	case it.offer.fixed != nil:
+	case it.offer.fixed != nil && !it.raw:
 		src = it.offer.fixed
 	default:
 		return src, it.offer.obj
@@ -171,14 +192,12 @@ func (it *Item) source() ([]byte, wire.Object) {
 }
 
 // render makes the text of an item for each class.
-func (it *Item) render(raw bool, uris map[string]string) {
+func (it *Item) render(uris map[string]string) {
 	o := it.offer
-	src, obj, id := o.raw, o.obj, o.id
-	if !raw {
-		it.override()
-		src, obj = it.source()
-		id = obj.Get(src, kindInfo[it.Kind].id)
-	}
+	it.override()
+	it.params = unfixed(o.params, it.over.Arguments)
+	src, obj := it.source()
+	id := obj.Get(src, kindInfo[it.Kind].id)
 	for c := range classes {
 		var p wire.Patch
 		p.Reset(src)
@@ -195,12 +214,8 @@ func (it *Item) render(raw bool, uris map[string]string) {
 		if it.Kind == Tool && len(uris) > 0 {
 			changed = it.renderUI(&p, &obj, src, uris) || changed
 		}
-		if c == classLegacy && o.structuredAny && !raw {
+		if c == classLegacy && o.structuredAny && !it.raw {
 			p.Remove(&obj, "outputSchema")
-			changed = true
-		}
-		if it.search != "" {
-			it.renderLazy(&p, &obj, src)
 			changed = true
 		}
 		if !changed {

@@ -199,6 +199,9 @@ func (w *watching) publish(u *upstream.Upstream) {
 // updated tells the subscribers of a resource, and of those it is a part of (2025-11-25, server/resources: the URI may be
 // of a sub-resource).
 func (p *Proxy) updated(u *upstream.Upstream, uri string) {
+	if !allowsURI(u.Config().ResourcePolicy, uri) {
+		return
+	}
 	var told []subscriber
 	p.watching.mu.Lock()
 	for watched, one := range p.watching.of[u] {

@@ -74,8 +74,17 @@ func (v *view) match(uri string) *Item {
 
 // resolveURI finds the upstream that a URI belongs to and what it is called there: by the list, by the templates, by the
 // qualified form, and last by what links have told this principal. On the endpoint of one server all is that server's.
+// What a policy hides belongs to nobody.
 func (p *Proxy) resolveURI(c *Caller, uri string) *Item {
 	v := p.view(c)
+	it := p.ownerOf(v, c, uri)
+	if it == nil || !v.permits(it.Upstream.Config(), it.Wire) {
+		return nil
+	}
+	return it
+}
+
+func (p *Proxy) ownerOf(v *view, c *Caller, uri string) *Item {
 	if it := v.find(Resource, uri); it != nil {
 		return it
 	}

@@ -137,8 +137,8 @@ func newStage(t *testing.T, b *backend, change func(*Options)) *stage {
 		Restart: config.Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second}}
 	u := upstream.New(cfg, upstream.Options{Log: zap.NewNop(), Count: counters, Metrics: um, Budget: upstream.NewBudget(1 << 24), Limits: limits, Observer: relay, Serve: b.serve, Version: "1"})
 	st.ups = upstream.NewSet([]*upstream.Upstream{u}, um, st.reg)
-	st.p = proxy.New(proxy.Options{Upstreams: st.ups, Naming: config.Naming{Mode: config.NamingNone, Template: "{server}__{tool}", MaxLength: 64},
-		Server: config.ServerInfo{Name: "p", Version: "1"}, Log: zap.NewNop(), Count: counters, Registry: st.reg, ListGrace: time.Second}, relay)
+	st.p = proxy.New(proxy.Options{Upstreams: st.ups, Shape: proxy.Shape{Naming: config.Naming{Mode: config.NamingNone, Template: "{server}__{tool}", MaxLength: 64},
+		Server: config.ServerInfo{Name: "p", Version: "1"}}, Log: zap.NewNop(), Count: counters, Registry: st.reg, ListGrace: time.Second}, relay)
 	o := Options{Proxy: st.p, Limits: limits, Log: zap.NewNop(), Count: counters, Registry: st.reg, StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
 		Sessions: config.Sessions{IdleTimeout: 30 * time.Minute, MaxAge: 24 * time.Hour, ResumeWindow: 30 * time.Second, ResumeBufferBytes: 1 << 20},
 		Ended: func(unit string) {

@@ -1,0 +1,264 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+func TestPoliciesOfURIs(t *testing.T) {
+	data, noEnv := []string{"file:///data/*"}, []string{"*.env", "file:///etc/*"}
+	for _, c := range []struct {
+		expose, deny []string
+		uri          string
+		want         bool
+	}{
+		{nil, nil, "anything at all", true},
+		{nil, noEnv, "file:///etc/passwd", false},
+		{nil, noEnv, "file:///home/a.txt", true},
+		{nil, noEnv, "file:///%65tc/passwd", false},
+		{nil, noEnv, "file:///home/../etc/passwd", false},
+		{nil, noEnv, "file:///home/%2e%2e/etc/passwd", false},
+		{nil, noEnv, "file:///./etc/passwd", false},
+		{nil, noEnv, "FILE:///etc/passwd", false},
+		{nil, noEnv, "file:////etc/passwd", false},
+		{nil, noEnv, "file:///a/x.env", false},
+		{nil, noEnv, "file:///a/x.%65nv", false},
+		{data, nil, "file:///data/x", true},
+		{data, nil, "file:///data/../etc/passwd", false},
+		{data, nil, "file:///data/%2e%2e/etc/passwd", false},
+		{data, nil, "file:///other", false},
+		{data, []string{"*secret*"}, "file:///data/secret", false},
+		{[]string{"mem://HOST/*"}, nil, "mem://HOST/x", false}, // a host has no case: its plain form is in lower case
+		{[]string{"mem://host/*"}, nil, "mem://host/x", true},
+		{[]string{"urn:isbn:*"}, nil, "urn:isbn:1", true},
+		{nil, []string{"urn:isbn:*"}, "URN:isbn:1", false},
+		{nil, []string{"a b"}, "a b", false},
+	} {
+		if got := allowsURI(config.Policy{Expose: c.expose, Deny: c.deny}, c.uri); got != c.want {
+			t.Errorf("expose %q deny %q: %s is %v", c.expose, c.deny, c.uri, got)
+		}
+	}
+}
+
+func TestPoliciesOfTemplates(t *testing.T) {
+	for _, c := range []struct {
+		expose, deny []string
+		template     string
+		want         bool
+	}{
+		{nil, nil, "file:///{path}", true},
+		{[]string{"file:///data/*"}, nil, "file:///{path}", true},
+		{[]string{"file:///data/*"}, nil, "file:///data/{name}.txt", true},
+		{[]string{"file:///data/*"}, nil, "file:///etc/{name}", false},
+		{[]string{"file:///data/a"}, nil, "file:///{+path}", true},
+		{[]string{"mem://*"}, nil, "file:///{path}", false},
+		{nil, []string{"file:///*"}, "file:///{path}", false},
+		{nil, []string{"file:///etc/*"}, "file:///{path}", true}, // each URI is judged when it is read
+		{nil, []string{"file:///{path}"}, "file:///{path}", false},
+		{[]string{"*"}, nil, "open{", true},
+	} {
+		if got := allowsTemplate(config.Policy{Expose: c.expose, Deny: c.deny}, c.template); got != c.want {
+			t.Errorf("expose %q deny %q: %s is %v", c.expose, c.deny, c.template, got)
+		}
+	}
+}
+
+func TestOverlap(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"", "", true}, {"", "*", true}, {"a", "b", false}, {"a*", "*b", true}, {"a*c", "ab*", true}, {"a*c", "b*", false}, {"?", "a", true}, {"?", "", false},
+		{"*x*", "*y*", true}, {"abc", "a?c", true}, {"abc", "a?d", false}, {"a?", "?b", true}, {"*a", "*b", false}, {"ab*", "a", false}, {"**", "", true},
+	} {
+		if got, back := overlap(c.a, c.b), overlap(c.b, c.a); got != c.want || back != c.want {
+			t.Errorf("%q and %q: %v and %v", c.a, c.b, got, back)
+		}
+	}
+}
+
+// FuzzOverlap compares with matching: a text that both match is one in which they meet.
+func FuzzOverlap(f *testing.F) {
+	f.Add("a*", "*b", "ab")
+	f.Add("a?c", "abc", "abc")
+	f.Fuzz(func(t *testing.T, a, b, text string) {
+		if len(a)+len(b) < 200 && matchGlob(a, text) && matchGlob(b, text) && !overlap(a, b) {
+			t.Errorf("%q and %q both match %q", a, b, text)
+		}
+	})
+}
+
+// FuzzPlainURI: what is plain stays so.
+func FuzzPlainURI(f *testing.F) {
+	for _, s := range []string{"file:///a/../b", "urn:x", "a b", "http://H/%2e%2e/x?q=1", "file:///a//b/"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, uri string) {
+		if plain := plainURI(uri); strings.Contains(plain, "/../") && !strings.Contains(uri, "?") && !strings.Contains(uri, "%") && plain != uri {
+			t.Errorf("%q becomes %q", uri, plain)
+		}
+	})
+}
+
+// A tool is of the effect that its server says, and only the plain word counts.
+func TestEffects(t *testing.T) {
+	reads, writes := []config.Effect{config.EffectReadOnly}, []config.Effect{config.EffectSideEffect}
+	for _, c := range []struct {
+		annotations string
+		reads       bool
+	}{
+		{`,"annotations":{"readOnlyHint":true}`, true}, {`,"annotations":{"readOnlyHint":false}`, false}, {`,"annotations":{"readOnlyHint":"true"}`, false},
+		{`,"annotations":{"readonlyhint":true}`, false}, {`,"annotations":{}`, false}, {``, false}, {`,"annotations":null`, false}, {`,"annotations":{"idempotentHint":true}`, false},
+	} {
+		o, err := parseOffer(Tool, []byte(`{"name":"t"`+c.annotations+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, effects := range [][]config.Effect{nil, reads, writes, slices.Concat(reads, writes)} {
+			want := len(effects) != 1 || (effects[0] == config.EffectReadOnly) == c.reads
+			if got := (&policies{tools: config.Policy{Effects: effects}}).offers(o); got != want {
+				t.Errorf("%s with effects %v: %v", o.raw, effects, got)
+			}
+			if (&policies{tools: config.Policy{Effects: effects, Deny: []string{"t"}}}).offers(o) {
+				t.Errorf("%s is denied and offered", o.raw)
+			}
+		}
+	}
+}
+
+// everythingOf is a server that has something of each kind to hide.
+func everythingOf(id string) *server {
+	s := (&server{id: id}).set(Tool, `{"name":"read","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, tool("write"), tool("drop")).
+		set(Prompt, `{"name":"review"}`, `{"name":"draft_mail"}`).
+		set(Resource, `{"uri":"mem:///open","name":"o"}`, `{"uri":"mem:///secret","name":"s"}`).
+		set(Template, `{"uriTemplate":"mem:///{x}","name":"t"}`, `{"uriTemplate":"vault:///{x}","name":"v"}`)
+	s.caps = `{"tools":{},"prompts":{},"resources":{"subscribe":true},"completions":{}}`
+	s.on = func(f *wire.Frame, _ io.Writer) (string, bool) {
+		switch f.Method {
+		case "resources/read", "prompts/get", "completion/complete", "resources/subscribe":
+			return `"result":{}`, true
+		case "tools/call":
+			return `"result":{"content":[{"type":"resource_link","uri":"mem:///secret/linked","name":"l"},{"type":"resource_link","uri":"mem:///other","name":"l"}]}`, true
+		}
+		return "", false
+	}
+	return s
+}
+
+// What a policy hides is reached in no way, and answered as what never was.
+func TestNoWayLeadsToWhatIsHidden(t *testing.T) {
+	hide := []string{"mem:///secret*", "vault:///*"}
+	for _, where := range []string{"server", "profile"} {
+		t.Run(where, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var o Options
+				var change func(*config.Server)
+				tools := config.Policy{Deny: []string{"drop"}, Effects: []config.Effect{config.EffectReadOnly}}
+				prompts, resources := config.Policy{Deny: []string{"draft_*"}}, config.Policy{Deny: hide}
+				profile := config.Profile{Servers: []string{"a"}, Lazy: lazyOf(config.LazySearchOnly, "*")}
+				views := []string{ProfileView("p")}
+				if where == "profile" {
+					profile.ToolPolicy, profile.PromptPolicy, profile.ResourcePolicy = tools, prompts, resources
+				} else {
+					change = func(s *config.Server) { s.ToolPolicy, s.PromptPolicy, s.ResourcePolicy = tools, prompts, resources }
+					views = append(views, ViewAll, ServerView("a"))
+				}
+				o.Profiles = map[string]config.Profile{"p": profile}
+				s := everythingOf("a")
+				st := newStage(t, o, change, s)
+				defer st.stop()
+				for _, view := range views {
+					for _, base := range []*Caller{legacyCaller(), modernCaller()} {
+						who := *base
+						who.View = view
+						hidesAll(t, st, &who)
+					}
+				}
+				for _, method := range []string{"tools/call", "prompts/get", "resources/read", "resources/subscribe", "completion/complete"} {
+					for _, raw := range s.received(method) {
+						for _, hidden := range []string{"drop", `"write"`, "draft_mail", "secret", "vault"} {
+							if strings.Contains(raw, hidden) {
+								t.Errorf("the server saw %s", raw)
+							}
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// hidesAll tries everything that leads to the hidden items of everythingOf.
+func hidesAll(t *testing.T, st *stage, who *Caller) {
+	t.Helper()
+	prefix := "a__"
+	if strings.HasPrefix(who.View, "server/") {
+		prefix = ""
+	}
+	what := who.View + " " + who.Era.String()
+	for k, want := range map[Kind]string{Tool: prefix + "read", Prompt: prefix + "review", Resource: "mem:///open", Template: "mem:///{x}"} {
+		got := strings.ReplaceAll(st.listed(who.View, k), " search_tools call_tool", "")
+		if got != want {
+			t.Errorf("%s: %ss %q, want %q", what, k, got, want)
+		}
+	}
+	st.text(who, callOf(prefix+"read", `{}`)) // brings links
+	// Pairs of what is hidden and what never was.
+	pairs := [][2]string{
+		{callOf(prefix+"drop", `{}`), callOf(prefix+"none", `{}`)},
+		{callOf(prefix+"write", `{}`), callOf(prefix+"none", `{}`)},
+		{callOf("call_tool", `{"name":"`+prefix+`drop"}`), callOf("call_tool", `{"name":"`+prefix+`none"}`)},
+		{`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"` + prefix + `draft_mail"}}`, `{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"` + prefix + `none"}}`},
+		{complete(`"type":"ref/prompt","name":"` + prefix + `draft_mail"`), complete(`"type":"ref/prompt","name":"` + prefix + `none"`)},
+		{complete(`"type":"ref/resource","uri":"vault:///{x}"`), complete(`"type":"ref/resource","uri":"none:///{x}"`)},
+	}
+	for _, uri := range []string{"mem:///secret", "mem:///secret/linked", "vault:///x", "mem:///%73ecret", "mem:///a/../secret", "a+mem:///secret"} {
+		pairs = append(pairs, [2]string{readOf(uri), readOf("never:///was")})
+		subs := st.p.NewSubscriptions(func(string) {})
+		if _, ok := subs.Add(t.Context(), who, uri); ok {
+			t.Errorf("%s: %s can be watched", what, uri)
+		}
+		subs.Close()
+	}
+	for _, p := range pairs {
+		hidden, never := strip(st.text(who, p[0])), strip(st.text(who, p[1]))
+		if strings.Contains(p[1], ":///") && prefix == "" {
+			never = hidden // at a server's own address what it does not list is asked of itself
+		}
+		if hidden != never || !strings.Contains(hidden, `"error"`) {
+			t.Errorf("%s: %s is answered %s, and what never was %s", what, p[0], hidden, never)
+		}
+	}
+	if got := st.text(who, callOf("search_tools", `{"query":"drop write"}`)); !strings.Contains(got, `"total_matches":0`) && !strings.Contains(got, "unknown tool") {
+		t.Errorf("%s: a search gives %s", what, got)
+	}
+	for _, uri := range []string{"mem:///open", "mem:///other"} {
+		if got := st.text(who, readOf(uri)); strings.Contains(got, `"error"`) {
+			t.Errorf("%s: %s is answered %s", what, uri, got)
+		}
+	}
+}
+
+func complete(ref string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{` + ref + `},"argument":{"name":"x","value":"y"}}}`
+}
+
+func readOf(uri string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":%q}}`, uri)
+}
+
+// strip takes the name out of a refusal.
+func strip(answer string) string {
+	for _, name := range []string{"drop", "write", "draft_mail", "none", "vault:///{x}", "none:///{x}", "never:///was", "a+mem:///secret", "mem:///secret/linked",
+		"mem:///secret", "vault:///x", "mem:///%73ecret", "mem:///a/../secret"} {
+		answer = strings.ReplaceAll(answer, name, "NAME")
+	}
+	return strings.ReplaceAll(answer, "NAME:///{x}", "NAME")
+}
