@@ -5,6 +5,7 @@ SHELL := /bin/bash
 
 GOLANGCI_VERSION := v2.15.0
 FUZZTIME ?= 100000x
+CHURN ?= 2m
 CONFIG ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 
@@ -15,7 +16,7 @@ BIN := $(CURDIR)/bin/mcp-proxy
 GOFILES = $(shell git ls-files --cached --others --exclude-standard '*.go')
 
 .PHONY: help run build cross test race smoke bench bench-once lint vet fmt fmt-check mod-check npm conformance \
-	conformance-direct interop fuzz ci clean
+	conformance-direct interop churn fuzz ci clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +74,9 @@ conformance-direct: npm ## run the official conformance suite against the refere
 
 interop: npm build ## let servers and clients of others meet through the proxy
 	MCP_PROXY_INTEROP=$(NPM) MCP_PROXY_BIN=$(BIN) go test -count=1 -v -timeout 15m ./test/interop
+
+churn: ## for CHURN, kill, freeze and reconfigure forty servers under fifty clients, and look for what is left over
+	CHURN=$(CHURN) go test -count=1 -v -timeout 60m ./test/churn
 
 fuzz: ## run every fuzz target up to FUZZTIME, a time or a number of inputs (10000x)
 	scripts/fuzz $(FUZZTIME)

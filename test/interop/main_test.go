@@ -7,10 +7,13 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
 
 // TestMain lets this binary stand in for a server that the proxy starts.
 func TestMain(m *testing.M) {
+	testmcp.MaybeRunChild()
 	if name := os.Getenv(childServer); name != "" {
 		if err := newAsker(name, nil).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -18,5 +21,5 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	testmcp.Cleanup(m.Run())
 }

@@ -90,19 +90,23 @@ func (s stage) writeConfig(t *testing.T, work string, cut <-chan struct{}) strin
 	}
 	memory := npx("mcp-server-memory")
 	memory["env"] = map[string]string{"MEMORY_FILE_PATH": filepath.Join(work, "memory.jsonl")}
+	everythingWeb := s.startEverything(t, work)
 	config := map[string]any{
 		"mcpServers": map[string]any{
-			"everything": npx("mcp-server-everything"),
-			"files":      npx("mcp-server-filesystem", s.files),
-			"memory":     memory,
-			"greeter":    map[string]any{"type": "http", "url": startGreeter(t, streamable) + "/mcp"},
-			"oldgreeter": map[string]any{"type": "sse", "url": startGreeter(t, legacySSE) + "/sse"},
+			"everything":      npx("mcp-server-everything"),
+			"everythingchild": npx("mcp-server-everything"),
+			"files":           npx("mcp-server-filesystem", s.files),
+			"memory":          memory,
+			"greeter":         map[string]any{"type": "http", "url": startGreeter(t, streamable) + "/mcp"},
+			"oldgreeter":      map[string]any{"type": "sse", "url": startGreeter(t, legacySSE) + "/sse"},
 			// It asks on the stream of its session, which is then one client's.
-			"everythingweb": map[string]any{"type": "http", "url": s.startEverything(t, work), "sharing": "session"},
-			"askerchild":    askerChild(t, "askerchild", "modern"),
-			"askeroldchild": askerChild(t, "askeroldchild", "legacy"),
-			"askerweb":      map[string]any{"type": "http", "url": startAsker(t, "askerweb", true, nil)},
-			"askeroldweb":   map[string]any{"type": "http", "url": startAsker(t, "askeroldweb", false, cut)},
+			"everythingweb": map[string]any{"type": "http", "url": everythingWeb, "sharing": "session"},
+			// It updates resources for the session that has subscribed, which is then everybody's.
+			"everythingopen": map[string]any{"type": "http", "url": everythingWeb},
+			"askerchild":     askerChild(t, "askerchild", "modern"),
+			"askeroldchild":  askerChild(t, "askeroldchild", "legacy"),
+			"askerweb":       map[string]any{"type": "http", "url": startAsker(t, "askerweb", true, nil)},
+			"askeroldweb":    map[string]any{"type": "http", "url": startAsker(t, "askeroldweb", false, cut)},
 		},
 		"proxy": map[string]any{"state_dir": filepath.Join(work, "state"), "startup_grace": readyTimeout.String()},
 	}
