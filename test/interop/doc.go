@@ -2,7 +2,8 @@
 // the Go SDK, both generations of the TypeScript SDK and the inspector, in both eras of the protocol.
 //
 // The clients list, call, read, get and complete; they answer what servers ask (elicitation, sampling, roots), subscribe,
-// cancel, and come back to a stream that was cut.
+// cancel, and come back to a stream that was cut. Servers that are started through npx rest, come back, and are killed in
+// the middle of a call.
 //
 // The tests need the npm packages of test/npm. MCP_PROXY_INTEROP names the folder they are installed in; without it
 // the tests are skipped. "make interop" sets it.
