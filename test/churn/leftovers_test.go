@@ -13,8 +13,8 @@ import (
 
 // holdings is what the program has at a moment.
 type holdings struct {
-	processes, descriptors, goroutines                    int
-	slots, sessions, streams, inFlight, queued, kept, rss float64
+	processes, descriptors, goroutines            int
+	slots, sessions, streams, inFlight, kept, rss float64
 }
 
 func (h holdings) String() string {
