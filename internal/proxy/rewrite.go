@@ -45,6 +45,7 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 		p.Insert(&f.Body, m.name, m.value)
 	}
 	out := &upstream.Outgoing{ID: c.upID, Method: f.Method, Name: c.mirrored(), Frame: p.Append(make([]byte, 0, p.Len()+1))}
+	out.Pauser, _ = c.req.Sink.(upstream.Pauser)
 	if c.peer.Era == wire.Modern && len(it.offer.params) > 0 {
 		out.Params = headersFor(it.offer.params, withArguments(f.Body.Get(f.Raw, "arguments").Of(f.Raw), it.over.Arguments))
 	}

@@ -6,14 +6,21 @@ import (
 )
 
 func TestWhatAClientAccepts(t *testing.T) {
-	both, onlyJSON, onlyStream, neither := acceptance{true, true}, acceptance{json: true}, acceptance{stream: true}, acceptance{}
+	both, onlyJSON, neither := acceptance{json: true, stream: true}, acceptance{json: true}, acceptance{}
+	onlyStream := acceptance{stream: true, streamFirst: true}
+	ratherStream := acceptance{json: true, stream: true, streamFirst: true}
 	for _, c := range []struct {
 		values []string
 		want   acceptance
 	}{
 		{nil, both},
 		{[]string{"application/json, text/event-stream"}, both},
-		{[]string{"text/event-stream,application/json"}, both},
+		{[]string{"text/event-stream,application/json"}, ratherStream},
+		{[]string{"text/event-stream", "application/json"}, ratherStream},
+		{[]string{"text/event-stream;q=0.9, application/json"}, both},
+		{[]string{"application/json;q=0.5, text/event-stream"}, ratherStream},
+		{[]string{"application/json;q=nonsense, text/event-stream"}, both},
+		{[]string{"text/event-stream, */*;q=0.1"}, ratherStream},
 		{[]string{"application/json", "text/event-stream"}, both},
 		{[]string{"*/*"}, both},
 		{[]string{"Application/JSON; charset=utf-8"}, onlyJSON},

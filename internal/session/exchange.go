@@ -14,8 +14,9 @@ import (
 // writeTimeout bounds every write to a client: one that does not read must hold up nobody.
 const writeTimeout = 15 * time.Second
 
-// exchange is the response to one POST. Its first frame decides whether it is JSON or a stream of events; if none has
-// come after a while it becomes a stream, so that nothing on the way takes the silence for the end. The stream of a
+// exchange is the response to one POST. Its first frame decides whether it is JSON or a stream of events, unless the
+// client would rather have a stream; if none has come after a while it becomes a stream, so that nothing on the way
+// takes the silence for the end. The stream of a
 // session outlives the connection: what is said while the client is away is kept, and a GET goes on with it.
 type exchange struct {
 	m       *Manager
@@ -221,7 +222,7 @@ func (x *exchange) finish(a *proxy.Answer, status int) {
 	switch {
 	case x.state == over:
 		return
-	case x.state == undecided && x.accept.json:
+	case x.state == undecided && x.accept.json && !(x.accept.streamFirst && status == http.StatusOK):
 		x.json(a, status)
 		return
 	case x.state == undecided:

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -46,6 +48,43 @@ func (x *exchange) lose() {
 	if x.giveUp != nil {
 		x.gone = time.AfterFunc(x.session.resumeWindow(x.m), x.giveUp)
 	}
+}
+
+// Pause ends the stream before its answer, as the upstream has ended its own, and leaves it to the client to come back
+// (2025-11-25, transports, "Sending Messages to the Server"). Only a client that has been given an event id, or is given
+// one now, can; for any other the stream stays open. It implements [upstream.Pauser].
+func (x *exchange) Pause(retry time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.accept.stream || x.session == nil || x.session.version < wire.Rev20251125 {
+		return
+	}
+	if x.state == undecided {
+		x.commit()
+	}
+	if x.state != streaming || x.tape == nil {
+		return
+	}
+	x.write(append(strconv.AppendInt(append(x.buf[:0], "retry: "...), max(retry.Milliseconds(), 1), 10), "\n\n"...))
+	if x.state == streaming && x.out.cut() {
+		x.lose()
+	}
+}
+
+// cut ends the response while the goroutine that serves it goes on; false where the connection does not allow it. A GET
+// ends by itself once it is left.
+func (o *outlet) cut() bool {
+	if o.left != nil {
+		return true
+	}
+	conn, _, err := o.rc.Hijack()
+	if err != nil {
+		return false
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(writeTimeout))
+	_, _ = io.WriteString(conn, "0\r\n\r\n") // the last chunk of a body whose end is not known beforehand
+	_ = conn.Close()
+	return true
 }
 
 // resumeWindow is how long the requests of a client that has gone go on.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -22,6 +23,14 @@ type Outgoing struct {
 	Params []Param
 	// Headers are those of the client's request that the upstream gets as well; over stdio they stand in the frame.
 	Headers http.Header
+	// Pauser, if there is one, hears that the server has ended the stream of its answer before that was there.
+	Pauser Pauser
+}
+
+// Pauser may end its own stream as a server has ended that of an answer. The server wants its client back for the answer
+// after retry (2025-11-25, transports, "Sending Messages to the Server"); we come back for it in any case.
+type Pauser interface {
+	Pause(retry time.Duration)
 }
 
 // Param is one Mcp-Param header (2026-07-28, streamable HTTP, "Custom Headers from Tool Parameters").

@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -50,6 +51,9 @@ func (x *httpExchange) resume(ctx context.Context, broken error) error {
 	pause := x.place.pause
 	if pause == 0 {
 		pause = streamPause
+	}
+	if x.place.pause > 0 && errors.Is(broken, io.EOF) && x.out.Pauser != nil {
+		x.out.Pauser.Pause(pause)
 	}
 	wait(ctx, pause, nil, nil)
 	if ctx.Err() != nil {
