@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -70,6 +71,10 @@ func (c *Caller) unit() upstream.Unit {
 // unit is the caller's, with what is known of the call.
 func (c *call) unit() upstream.Unit {
 	u := c.req.Caller.unit()
-	u.Beside = c.item.Upstream.Config().TrustAnnotations && c.item.offer.readOnly
+	cfg := c.item.Upstream.Config()
+	u.Beside = cfg.TrustAnnotations && c.item.offer.readOnly
+	if cfg.Sharing == config.SharingSession && u.Ends {
+		u.Capabilities = string(c.req.Caller.Caps.legacy())
+	}
 	return u
 }

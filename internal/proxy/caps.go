@@ -63,6 +63,27 @@ const tasksExtension = upstream.TasksExtension
 
 // modern is the capabilities object that a modern upstream is told in a request for this client.
 func (c Caps) modern() []byte {
+	out := c.common("{}")
+	if c&CapTasks != 0 {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, `"extensions":{"`+tasksExtension+`":{}}`...)
+	}
+	return append(out, '}')
+}
+
+// legacy is the capabilities object that a legacy upstream is told on a connection of this client's own.
+func (c Caps) legacy() []byte {
+	roots := "{}"
+	if c&CapRootsListChanged != 0 {
+		roots = `{"listChanged":true}`
+	}
+	return append(c.common(roots), '}')
+}
+
+// common is what both eras have, without the end of the object.
+func (c Caps) common(roots string) []byte {
 	out := []byte{'{'}
 	add := func(name, value string) {
 		if len(out) > 1 {
@@ -77,12 +98,9 @@ func (c Caps) modern() []byte {
 		add("sampling", c.members(CapSamplingTools, "tools", CapSamplingContext, "context"))
 	}
 	if c&CapRoots != 0 {
-		add("roots", "{}")
+		add("roots", roots)
 	}
-	if c&CapTasks != 0 {
-		add("extensions", `{"`+tasksExtension+`":{}}`)
-	}
-	return append(out, '}')
+	return out
 }
 
 func (c Caps) members(a Caps, nameA string, b Caps, nameB string) string {

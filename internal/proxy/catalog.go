@@ -36,6 +36,8 @@ type catalog struct {
 	onUpdate  func(u *upstream.Upstream, uri string)
 	onTask    func(u *upstream.Upstream, at upstream.Place, f *wire.Frame)
 	onRefused func(u *upstream.Upstream, method string)
+	onAsked   func(ctx context.Context, u *upstream.Upstream, session string, f *wire.Frame) ([]byte, bool)
+	onSaid    func(u *upstream.Upstream, session string, f *wire.Frame)
 	snap      atomic.Pointer[snapshot]
 
 	kicks      sync.RWMutex // guards refreshers; never waits for a merge, since those who read from upstreams take it
@@ -67,7 +69,9 @@ func newRefresher(u *upstream.Upstream) *refresher {
 func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
 	cat := &catalog{log: log, count: c, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
 		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
-		onRefused: func(*upstream.Upstream, string) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {}}
+		onRefused: func(*upstream.Upstream, string) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {},
+		onAsked: func(context.Context, *upstream.Upstream, string, *wire.Frame) ([]byte, bool) { return nil, false },
+		onSaid:  func(*upstream.Upstream, string, *wire.Frame) {}}
 	for _, u := range ups {
 		cat.refreshers[u.ID] = newRefresher(u)
 	}

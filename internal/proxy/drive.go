@@ -76,7 +76,7 @@ func (c *call) inputFor(f *wire.Frame, at wire.Span) ([]byte, error) {
 	method, _ := wire.DecodeString(q.Get(f.Raw, "method").Of(f.Raw))
 	params := q.Get(f.Raw, "params")
 	body, _ := wire.ObjectAt(f.Raw, params)
-	if !c.canAnswerTo(method, f.Raw, body) {
+	if !c.questioner().can(method, f.Raw, body) {
 		c.p.metrics.serverRequest(c.up, method, Denied)
 		if method == methodElicit {
 			return []byte(`{"action":"decline"}`), nil
@@ -84,7 +84,7 @@ func (c *call) inputFor(f *wire.Frame, at wire.Span) ([]byte, error) {
 		return nil, fmt.Errorf("the server asks for %s, which the client has not declared", method)
 	}
 	c.clock.hold()
-	answer, err := c.askClient(c.ctx, method, f.Raw, params, body)
+	answer, err := c.questioner().ask(c.ctx, method, f.Raw, params, body)
 	c.clock.free()
 	switch {
 	case err != nil:
@@ -132,7 +132,7 @@ func (c *call) labelInputs(p *wire.Patch, f *wire.Frame) bool {
 		}
 		params, _ := wire.ObjectAt(f.Raw, q.Get(f.Raw, "params"))
 		message := params.Get(f.Raw, "message")
-		if text, ok := c.label(message.Of(f.Raw)); ok {
+		if text, ok := c.questioner().label(message.Of(f.Raw)); ok {
 			p.Replace(message, text)
 		}
 	}

@@ -100,7 +100,7 @@ func (pk *parkedCall) inputRequired(state string) []byte {
 		q := pk.questions[key]
 		b = wire.AppendString(b, key)
 		b = wire.AppendString(append(b, `:{"method":`...), q.Method)
-		params := c.downParams(q.Method, q.Raw, q.Params, q.Body)
+		params := c.questioner().params(q.Method, q.Raw, q.Params, q.Body)
 		if len(params) == 0 {
 			params = []byte("{}") // roots/list needs none, but some clients fail on a question without
 		}

@@ -142,6 +142,21 @@ func (r *Relay) Refused(u *upstream.Upstream, method string) {
 	}
 }
 
+// Asked implements upstream.Observer.
+func (r *Relay) Asked(ctx context.Context, u *upstream.Upstream, session string, f *wire.Frame) ([]byte, bool) {
+	if c := r.to.Load(); c != nil {
+		return c.onAsked(ctx, u, session, f)
+	}
+	return nil, false
+}
+
+// Said implements upstream.Observer.
+func (r *Relay) Said(u *upstream.Upstream, session string, f *wire.Frame) {
+	if c := r.to.Load(); c != nil {
+		c.onSaid(u, session, f)
+	}
+}
+
 // Changed implements upstream.Observer.
 func (r *Relay) Changed(u *upstream.Upstream) {
 	if c := r.to.Load(); c != nil {

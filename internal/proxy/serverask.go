@@ -3,11 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 
-	"github.com/mcp-proxy/mcp-proxy/internal/config"
-	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -30,10 +27,13 @@ const maxAsks = 16
 type asks struct {
 	mu     sync.Mutex
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 	open   map[string]context.CancelCauseFunc // by the upstream's id
 	wg     sync.WaitGroup
 }
+
+// errExchangeOver means that the call has ended before its question was answered.
+var errExchangeOver = errors.New("the call that asked has ended")
 
 // errWithdrawn means that the upstream has taken its question back.
 var errWithdrawn = errors.New("the server has taken its question back")
@@ -47,7 +47,7 @@ func (a *asks) begin(parent context.Context, id string, f func(ctx context.Conte
 		return false
 	}
 	if a.cancel == nil {
-		a.ctx, a.cancel = context.WithCancel(parent)
+		a.ctx, a.cancel = context.WithCancelCause(parent)
 		a.open = map[string]context.CancelCauseFunc{}
 	}
 	ctx, cancel := context.WithCancelCause(a.ctx)
@@ -82,7 +82,7 @@ func (a *asks) end() {
 	a.cancel = nil
 	a.mu.Unlock()
 	if cancel != nil {
-		cancel()
+		cancel(errExchangeOver)
 		a.wg.Wait()
 	}
 }
@@ -116,53 +116,17 @@ func (c *call) refuseAsk(f *wire.Frame) {
 }
 
 // canAnswer says whether the client has declared that it can answer this question, and may be asked.
-func (c *call) canAnswer(f *wire.Frame) bool {
-	return c.canAnswerTo(f.Method, f.Raw, f.Body)
-}
-
-func (c *call) canAnswerTo(method string, raw []byte, params wire.Object) bool {
-	caps := c.req.Caller.Caps
-	switch method {
-	case methodElicit:
-		if c.item.Upstream.Config().Elicitation.Mode == config.ElicitationDecline {
-			return false
-		}
-		if string(params.Get(raw, "mode").Of(raw)) == `"url"` {
-			return caps&CapElicitURL != 0
-		}
-		return caps&CapElicitForm != 0
-	case methodSample:
-		return caps&CapSampling != 0 && (caps&CapSamplingTools != 0 || !params.Has(raw, "tools"))
-	case methodRoots:
-		return caps&CapRoots != 0
-	}
-	return false
-}
+func (c *call) canAnswer(f *wire.Frame) bool { return c.questioner().can(f.Method, f.Raw, f.Body) }
 
 // relayAsk brings a question to a legacy client and its answer to the upstream.
 func (c *call) relayAsk(ctx context.Context, f *wire.Frame) {
-	answer, err := c.askClient(ctx, f.Method, f.Raw, f.Params, f.Body)
-	var member string
-	outcome := OK
+	answer, err := c.questioner().relay(ctx, f)
 	switch {
 	case errors.Is(err, errWithdrawn):
-		c.p.metrics.serverRequest(c.up, f.Method, Cancelled)
-		return
-	case err != nil:
-		outcome = askOutcome(err)
-		member = unanswered(f.Method, err)
-	case answer.Kind == wire.KindError:
-		outcome = RPCError
-		member = `"error":` + string(answer.Error.Of(answer.Raw))
+	case errors.Is(err, errExchangeOver) && c.lease.Aside(c.x, f):
 	default:
-		member = `"result":` + string(answer.Result.Of(answer.Raw))
-		if !accepts(f, answer) {
-			outcome, member = Invalid, `"result":{"action":"decline"}`
-		}
+		c.lease.Reply(c.x, answer)
 	}
-	c.p.metrics.serverRequest(c.up, f.Method, outcome)
-	out := append([]byte(`{"jsonrpc":"2.0","id":`), f.ID.Of(f.Raw)...)
-	c.lease.Reply(c.x, append(append(append(out, ','), member...), '}'))
 }
 
 func askOutcome(err error) Outcome {
@@ -190,53 +154,4 @@ func unansweredAction(err error) string {
 		return "decline"
 	}
 	return "cancel"
-}
-
-// askClient asks a legacy client, within the time that a person has.
-func (c *call) askClient(ctx context.Context, method string, raw []byte, params wire.Span, body wire.Object) (*wire.Frame, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.item.Upstream.Config().Elicitation.Timeout, errAskTimeout)
-	defer cancel()
-	return c.req.Sink.Ask(ctx, method, c.downParams(method, raw, params, body))
-}
-
-// downParams are the parameters of a question as the client gets them: the name of who asks stands before the message
-// where the client cannot tell it, and what its revision does not know is left out.
-func (c *call) downParams(method string, raw []byte, params wire.Span, body wire.Object) []byte {
-	if method != methodElicit || !params.Ok() {
-		return params.Of(raw)
-	}
-	own := append([]byte(nil), params.Of(raw)...)
-	obj, ok := wire.ObjectAt(own, wire.Span{End: len(own)})
-	if !ok {
-		return own
-	}
-	var p wire.Patch
-	p.Reset(own)
-	if text, ok := c.label(obj.Get(own, "message").Of(own)); ok {
-		p.Replace(obj.Get(own, "message"), text)
-	}
-	caller := c.req.Caller
-	if caller.Era == wire.Legacy && caller.Version < wire.Rev20251125 {
-		p.Remove(&obj, "mode")
-	}
-	if caller.Era == wire.Legacy && c.peer.Era == wire.Modern && string(obj.Get(own, "mode").Of(own)) == `"url"` && !obj.Has(own, "elicitationId") {
-		p.Insert(&obj, "elicitationId", wire.AppendString(nil, "elicit-"+c.p.requestPrefix+"-"+strconv.FormatUint(c.p.requests.Add(1), 36)))
-	}
-	if caller.Era == wire.Modern {
-		p.Remove(&obj, "elicitationId")
-	}
-	return p.Append(nil)
-}
-
-// label puts the name of the asking upstream before a message, on endpoints of several upstreams.
-func (c *call) label(message []byte) ([]byte, bool) {
-	if !c.item.Upstream.Config().Elicitation.Label || c.p.single(c.req.Caller.View) != nil {
-		return nil, false
-	}
-	text, ok := wire.DecodeString(message)
-	if !ok {
-		return nil, false
-	}
-	c.p.count.Repair(c.up, count.RepairLabel)
-	return wire.AppendString(nil, "["+c.up+"] "+text), true
 }

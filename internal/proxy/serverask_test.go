@@ -75,9 +75,9 @@ func TestWhoCanBeAskedForWhat(t *testing.T) {
 		{CapSampling, methodRoots, `{}`, false},
 		{^Caps(0), "tools/call", `{}`, false},
 	} {
-		one := &call{p: st.p, req: &Request{Caller: &Caller{Caps: c.caps}}, item: &Item{Upstream: u}}
+		one := &questioner{p: st.p, u: u, caller: &Caller{Caps: c.caps}}
 		params, _ := wire.ObjectAt([]byte(c.params), wire.Span{End: len(c.params)})
-		if got := one.canAnswerTo(c.method, []byte(c.params), params); got != c.want {
+		if got := one.can(c.method, []byte(c.params), params); got != c.want {
 			t.Errorf("%b, %s %s: %v", c.caps, c.method, c.params, got)
 		}
 	}

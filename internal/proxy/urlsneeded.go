@@ -45,7 +45,7 @@ func (c *call) pageRequests(f *wire.Frame, elicitations []wire.Span) (b []byte) 
 			b = append(b, ',')
 		}
 		b = append(b, `"url`+strconv.Itoa(i+1)+`":{"method":"`+methodElicit+`","params":`...)
-		b = append(append(b, c.downParams(methodElicit, f.Raw, e, params)...), '}')
+		b = append(append(b, c.questioner().params(methodElicit, f.Raw, e, params)...), '}')
 	}
 	return b
 }

@@ -53,7 +53,7 @@ func (p *poster) batch(body []byte) {
 		case err != nil:
 			failed = append(failed, p.m.parseFailure(err))
 		case f.Kind == wire.KindNotification:
-			s.notified(f)
+			p.m.notified(s, f)
 		case f.Kind != wire.KindRequest:
 			p.m.answered(s, f)
 		case f.Method == "initialize":

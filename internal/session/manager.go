@@ -63,6 +63,7 @@ type Manager struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
+	parties  map[string]party         // live conversations, by the name that upstreams know them by
 	leaving  map[string]chan struct{} // by id, until upstreams have been told that the session's state is dropped
 	listens  map[*listen]struct{}
 
@@ -78,7 +79,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m := &Manager{opt: o, proxy: o.Proxy, log: o.Log, count: o.Count, limits: wire.Limits{MaxDepth: o.Limits.MaxDepth},
 		drained: make(chan struct{}), seal: seal, revoked: newRevoked(o.Memory, o.Count, o.Log), metrics: newMetrics(o.Registry), shelf: newShelf(o.Sessions, o.Limits, o.Count),
-		sessions: map[string]*session{}, leaving: map[string]chan struct{}{}, listens: map[*listen]struct{}{}, stop: func() {}}
+		sessions: map[string]*session{}, parties: map[string]party{}, leaving: map[string]chan struct{}{}, listens: map[*listen]struct{}{}, stop: func() {}}
 	if m.opt.Ended == nil {
 		m.opt.Ended = func(string) {}
 	}
@@ -86,6 +87,7 @@ func New(o Options) (*Manager, error) {
 	m.base, m.cancel = context.WithCancelCause(context.Background())
 	o.Registry.MustRegister(collector{m})
 	o.Proxy.OnChange(m.changed)
+	o.Proxy.OnAside(m.party)
 	return m, nil
 }
 

@@ -40,7 +40,7 @@ func (p *poster) one(f *wire.Frame) {
 	case wire.KindRequest:
 		p.legacyRequest(s, f)
 	case wire.KindNotification:
-		s.notified(f)
+		p.m.notified(s, f)
 		p.w.WriteHeader(http.StatusAccepted)
 	default:
 		p.m.answered(s, f)
@@ -75,11 +75,14 @@ func (p *poster) session(id []byte) (*session, bool) {
 }
 
 // notified handles a notification of a legacy client.
-func (s *session) notified(f *wire.Frame) {
-	if f.Method == "notifications/cancelled" {
+func (m *Manager) notified(s *session, f *wire.Frame) {
+	switch f.Method {
+	case "notifications/cancelled":
 		if id := f.Body.Get(f.Raw, "requestId"); wire.ValidID(id.Of(f.Raw)) {
 			s.cancel(wire.IDKey(id.Of(f.Raw)))
 		}
+	case "notifications/roots/list_changed":
+		m.proxy.RootsChanged(s.caller)
 	}
 }
 

@@ -23,12 +23,26 @@ func (t *standingState) request(p *proxy.Proxy, caller *proxy.Caller, unread *ne
 		t.subs = p.NewSubscriptions(unread.addUpdate)
 		t.subs.HearTasks(unread.addTask)
 	}
-	if t.level != "" {
-		with := *caller
-		with.LogLevel = t.level
-		caller = &with
+	return &proxy.Request{Caller: t.leveled(caller), Frame: f, Sink: sink, Subscriptions: t.subs, SetLogLevel: t.setLevel}
+}
+
+// leveled is the caller with the level of log messages that it has asked for. t.mu is held.
+func (t *standingState) leveled(caller *proxy.Caller) *proxy.Caller {
+	if t.level == "" {
+		return caller
 	}
-	return &proxy.Request{Caller: caller, Frame: f, Sink: sink, Subscriptions: t.subs, SetLogLevel: t.setLevel}
+	with := *caller
+	with.LogLevel = t.level
+	return &with
+}
+
+// with gives the caller as it is at any later time.
+func (t *standingState) with(caller *proxy.Caller) func() *proxy.Caller {
+	return func() *proxy.Caller {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.leveled(caller)
+	}
 }
 
 func (t *standingState) setLevel(level string) {

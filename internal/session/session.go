@@ -23,6 +23,7 @@ type session struct {
 	expires   time.Time
 	caller    *proxy.Caller
 	unread    *news
+	mail      *mail
 	state     standingState
 	questions questions
 	tapes     tapes
@@ -38,7 +39,7 @@ type session struct {
 
 func newSession(id, view, principal string, c claims) *session {
 	s := &session{id: id, unit: c.unique.unit(), view: view, principal: principal, version: c.version, unique: c.unique, expires: c.expires,
-		lastUse: time.Now(), unread: newNews(), ended: make(chan struct{}), inflight: map[string][]*running{}}
+		lastUse: time.Now(), unread: newNews(), mail: newMail(), ended: make(chan struct{}), inflight: map[string][]*running{}}
 	s.caller = &proxy.Caller{Era: wire.Legacy, Version: c.version, View: view, Principal: principal, Unit: s.unit, Caps: c.caps}
 	return s
 }

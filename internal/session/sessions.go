@@ -106,6 +106,7 @@ func (m *Manager) place(s *session) (there, out *session, err error) {
 		m.takeOut(out)
 	}
 	m.sessions[s.id] = s
+	m.parties[s.unit] = party{s.state.with(s.caller), aside{m, s}}
 	s.hold()
 	return s, out, nil
 }
@@ -136,6 +137,7 @@ func (m *Manager) idlest() (out *session) {
 // takeOut takes a session out of the table; dropped does the rest. m.mu is held.
 func (m *Manager) takeOut(s *session) {
 	delete(m.sessions, s.id)
+	delete(m.parties, s.unit)
 	m.leaving[s.id] = make(chan struct{})
 }
 

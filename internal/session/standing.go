@@ -148,27 +148,21 @@ func (s *eventStream) again(t *tape, missed []kept) bool {
 func (m *Manager) writeStanding(es *eventStream, st *standing, s *session, r *http.Request) {
 	tick := time.NewTicker(m.opt.KeepAlive)
 	defer tick.Stop()
-	var unread <-chan struct{} // only the owner reads the news
-	for {
+	var unread, letters <-chan struct{} // only the owner reads the news and the mail
+	for going := true; going; {
 		select {
 		case <-st.owner:
-			unread = s.unread.signal
+			unread, letters = s.unread.signal, s.mail.signal
 		case <-st.lost:
-			unread = nil
+			unread, letters = nil, nil
 			s.unread.wake()
+			s.mail.wake()
 		case <-unread:
-			c := s.unread.take()
-			for _, a := range announcements(c, "") {
-				id, mine := st.tape.say(st, a)
-				if !mine || !es.send(wire.AppendEvent(es.buf[:0], "message", id, a)) {
-					s.unread.add(c) // for the next stream; what is told twice does no harm
-					return
-				}
-			}
+			going = es.tellNews(st, s.unread)
+		case <-letters:
+			going = es.deliver(st, s.mail)
 		case <-tick.C:
-			if !es.comment() {
-				return
-			}
+			going = es.comment()
 		case <-r.Context().Done():
 			return
 		case <-st.ending:
@@ -179,4 +173,34 @@ func (m *Manager) writeStanding(es *eventStream, st *standing, s *session, r *ht
 			return
 		}
 	}
+}
+
+// tellNews writes what the client has not been told yet; false where it does not take it.
+func (s *eventStream) tellNews(st *standing, n *news) bool {
+	c := n.take()
+	for _, a := range announcements(c, "") {
+		if !s.say(st, a) {
+			n.add(c) // for the next stream; what is told twice does no harm
+			return false
+		}
+	}
+	return true
+}
+
+// deliver writes the letters there are; false where the client does not take one, which then is the next stream's.
+func (s *eventStream) deliver(st *standing, m *mail) bool {
+	for l := m.next(); l != nil; l = m.next() {
+		if !s.say(st, l.frame) {
+			m.wake()
+			return false
+		}
+		m.done(l)
+	}
+	return true
+}
+
+// say writes a frame as the next event of a standing stream.
+func (s *eventStream) say(st *standing, frame []byte) bool {
+	id, mine := st.tape.say(st, frame)
+	return mine && s.send(wire.AppendEvent(s.buf[:0], "message", id, frame))
 }

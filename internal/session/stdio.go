@@ -135,6 +135,7 @@ func (c *stdio) end() {
 	if c.stopHeard != nil {
 		c.stopHeard()
 	}
+	c.m.part(c.unit)
 	c.m.opt.Ended(c.unit)
 }
 

@@ -60,6 +60,10 @@ func (c *stdio) notified(f *wire.Frame) {
 		if c.legacy != nil && !c.announcing {
 			c.announcing = c.spawn(c.announce)
 		}
+	case "notifications/roots/list_changed":
+		if c.legacy != nil {
+			c.m.proxy.RootsChanged(c.legacy)
+		}
 	}
 }
 
@@ -119,6 +123,7 @@ func (c *stdio) initialize(f *wire.Frame) {
 	if c.stopHeard == nil {
 		c.stopHeard = c.m.hear(c.heard)
 	}
+	c.m.join(c.unit, party{c.state.with(c.legacy), stdioAside{c}})
 	a := proxy.Result(id, c.m.initializeResult(c.legacy.Version, c.view))
 	c.answer(&a)
 }

@@ -67,8 +67,7 @@ func (u *Upstream) attempt(ctx context.Context, e *env, known *wire.Era) (conn, 
 	if err != nil {
 		return nil, nil, err
 	}
-	h := &handshaker{conn: c, nextID: u.NextID, version: u.version}
-	peer, err := h.run(ctx, known)
+	peer, err := u.shaker(c, e).run(ctx, known)
 	if err == nil {
 		c.opened()
 		return c, peer, nil
@@ -84,6 +83,10 @@ func (u *Upstream) attempt(ctx context.Context, e *env, known *wire.Era) (conn, 
 		return sse, peer, nil
 	}
 	return nil, nil, u.withLastWords(c, err)
+}
+
+func (u *Upstream) shaker(c conn, e *env) *handshaker {
+	return &handshaker{conn: c, nextID: u.NextID, version: u.version, declares: e.declares}
 }
 
 // asksEra says whether the first message of a handshake is one at which old servers exit, while another may be tried.
@@ -154,7 +157,7 @@ func (u *Upstream) dial(ctx context.Context, e *env) (conn, error) {
 		return nil, atStage("start", err)
 	}
 	c.redo = func(ctx context.Context, c *httpConn) error {
-		_, err := (&handshaker{conn: c, nextID: u.NextID, version: u.version}).initialize(ctx)
+		_, err := u.shaker(c, e).initialize(ctx)
 		return err
 	}
 	return c, nil
@@ -182,7 +185,7 @@ func (u *Upstream) fallBackToSSE(ctx context.Context, e *env, err error) (conn, 
 	if err != nil {
 		return nil, nil, false
 	}
-	peer, err := (&handshaker{conn: c, nextID: u.NextID, version: u.version}).initialize(ctx)
+	peer, err := u.shaker(c, e).initialize(ctx)
 	if err != nil {
 		c.Close()
 		return nil, nil, false

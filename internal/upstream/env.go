@@ -27,10 +27,12 @@ type env struct {
 	limits wire.Limits
 	// maxFrame bounds one message of the upstream, in bytes.
 	maxFrame int
-	own      bool   // the connection is used for one client only
-	brood    *brood // nil where nobody ends all children at once
-	ledger   Ledger // nil where children are not recorded
-	usage    *usage // nil where the use of children is not kept
+	own      bool    // the connection is used for one client only
+	declares string  // the capabilities object that a legacy server is told
+	asides   *asides // nil where nobody in particular is meant by what comes outside of calls
+	brood    *brood  // nil where nobody ends all children at once
+	ledger   Ledger  // nil where children are not recorded
+	usage    *usage  // nil where the use of children is not kept
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
 	mask     *masker

@@ -16,7 +16,8 @@ import (
 const probeTimeout = 3 * time.Second
 
 // clientCapabilities are all that this proxy can bring to a client. A server hides tools from a client that lacks them,
-// so the connection that lists declares them; a request for somebody who lacks one is refused.
+// so the connection that lists declares them, as those of many clients do; a request for somebody who lacks one is
+// refused. The connection of one session declares what its client does.
 const clientCapabilities = `{"roots":{"listChanged":true},"sampling":{"context":{},"tools":{}},"elicitation":{"form":{},"url":{}}}`
 
 // AllCapabilities is the raw object of what the proxy itself declares towards a modern upstream when it asks for itself.
@@ -31,6 +32,8 @@ type handshaker struct {
 	conn    conn
 	nextID  func() uint64
 	version string // ours
+	// declares is the capabilities object that a legacy server is told.
+	declares string
 }
 
 // run finds out the era where known is nil, and does the handshake.
@@ -194,7 +197,7 @@ func (h *handshaker) clientInfo() string {
 }
 
 func (h *handshaker) initialize(ctx context.Context) (*Peer, error) {
-	params := `{"protocolVersion":"` + wire.LatestLegacy + `","capabilities":` + clientCapabilities + `,"clientInfo":` + h.clientInfo() + `}`
+	params := `{"protocolVersion":"` + wire.LatestLegacy + `","capabilities":` + h.declares + `,"clientInfo":` + h.clientInfo() + `}`
 	f, err := h.ask(ctx, "initialize", params)
 	if err != nil {
 		return nil, atStage("handshake", err)

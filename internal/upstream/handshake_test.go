@@ -113,7 +113,7 @@ func (x *scriptExchange) Close(bool) {}
 func shake(ctx context.Context, c *scriptConn, known *wire.Era) (*Peer, error) {
 	n := uint64(0)
 	var mu sync.Mutex
-	h := &handshaker{conn: c, version: `1 "x"`, nextID: func() uint64 {
+	h := &handshaker{conn: c, version: `1 "x"`, declares: clientCapabilities, nextID: func() uint64 {
 		mu.Lock()
 		defer mu.Unlock()
 		n++

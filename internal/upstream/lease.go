@@ -29,6 +29,9 @@ type Unit struct {
 	Key string
 	// Ends says that the unit has an end of its own, which EndUnit is told; until then its connection is kept.
 	Ends bool
+	// Capabilities is the object that a legacy server is told on a connection that is made for a unit with an end: what
+	// its client can do. Empty for all that can be brought to a client, as is told on a connection that was made beforehand.
+	Capabilities string
 	// Principal is who the connection is counted for.
 	Principal string
 	// Beside lets the call run beside others on an upstream that otherwise takes one at a time.
@@ -254,7 +257,7 @@ func (u *Upstream) keyedSlot(key string, unit Unit) (*slot, error) {
 	}
 	s := u.takeSpare()
 	if s == nil {
-		s = u.newKeyed(key)
+		s = u.newKeyed(key, unit.Capabilities)
 	}
 	s.key, s.ends, s.principal, s.counted, s.lastUse = key, unit.Ends, unit.Principal, true, time.Now()
 	u.keyed[key] = s

@@ -171,6 +171,9 @@ func (m *mux) request(f *wire.Frame) {
 	if box := m.owner(f); box != nil && box.put(f) {
 		return
 	}
+	if m.env.asides.request(f, m.reply) {
+		return
+	}
 	m.env.peer.Refused(f, m.crowded())
 	m.reply(Refusal(f))
 }

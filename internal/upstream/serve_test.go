@@ -115,6 +115,12 @@ func (h *heard) Refused(_ *Upstream, method string) {
 	h.notes = append(h.notes, "refused "+method)
 }
 
+func (h *heard) Asked(context.Context, *Upstream, string, *wire.Frame) ([]byte, bool) {
+	return nil, false
+}
+
+func (h *heard) Said(_ *Upstream, _ string, f *wire.Frame) { h.Notification(nil, f) }
+
 func (h *heard) Changed(*Upstream) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -48,6 +49,8 @@ type slot struct {
 	principal string             // that a slot with a unit is counted for
 	counted   bool
 	ends      bool // the unit has an end of its own
+	asides    *asides
+	declares  string // what a legacy server is told that the unit's client can do; empty for all that we can bring to one
 	lastUse   time.Time
 	// rested says that the connection before was ended for want of use; wake is closed when a call wants the next one.
 	rested bool
@@ -96,6 +99,12 @@ func (s *slot) run(ctx context.Context) {
 func (s *slot) live(ctx context.Context) error {
 	e := s.u.env(s)
 	e.own = s.unit != "" || s.u.cfg.Sharing == config.SharingCall
+	if s.unit != "" {
+		e.asides = newAsides(ctx, s)
+		s.set(func() { s.asides = e.asides })
+		defer e.asides.end()
+		e.declares = cmp.Or(s.declares, clientCapabilities)
+	}
 	c, peer, err := s.u.connect(ctx, e)
 	if err != nil {
 		return err
@@ -228,7 +237,10 @@ func (s *slot) Notification(f *wire.Frame) {
 		s.taskNews(f)
 		return
 	}
-	if s.unit == "" && s.u.opts.Observer != nil {
+	switch session := s.session(); {
+	case session != "":
+		s.u.opts.Observer.Said(s.u, session, f)
+	case s.unit == "" && s.u.opts.Observer != nil:
 		s.u.opts.Observer.Notification(s.u, f)
 	}
 }

@@ -20,6 +20,11 @@ type Observer interface {
 	Notification(u *Upstream, f *wire.Frame)
 	// Refused says that a request of the upstream belongs to no call and was refused.
 	Refused(u *Upstream, method string)
+	// Asked brings a request that came outside of any call, on a connection that belongs to that session, to its client
+	// and gives the answer; false where the client cannot be asked. It waits for the answer as long as ctx lasts.
+	Asked(ctx context.Context, u *Upstream, session string, f *wire.Frame) (answer []byte, ok bool)
+	// Said passes on a notification that came that way.
+	Said(u *Upstream, session string, f *wire.Frame)
 	// Changed says that a shared connection of the upstream was made, lost or renewed.
 	Changed(u *Upstream)
 }
@@ -200,6 +205,7 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(p connPeer) *env {
-	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, budget: u.opts.Budget, peer: p, brood: &u.brood, ledger: u.opts.Ledger, usage: u.opts.Metrics.children(), noisy: &u.noisy, moved: &u.moved,
+	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, declares: clientCapabilities, budget: u.opts.Budget, peer: p,
+		brood: &u.brood, ledger: u.opts.Ledger, usage: u.opts.Metrics.children(), noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }

@@ -11,9 +11,10 @@ import (
 // does not wait for a start. It is made when one is taken, never on a timer: a server that cannot be reached is not
 // started again and again for nobody.
 
-// newKeyed begins a slot for a unit. u.mu is held.
-func (u *Upstream) newKeyed(name string) *slot {
+// newKeyed begins a slot for a unit, which declares what its client can do. u.mu is held.
+func (u *Upstream) newKeyed(name, declares string) *slot {
 	s := newSlot(u, name, len(u.keyed)+1)
+	s.declares = declares
 	ctx, cancel := context.WithCancel(u.ctx)
 	s.stop = cancel
 	u.runs.Go(func() { s.run(ctx) })
@@ -25,7 +26,7 @@ func (u *Upstream) makeSpare() {
 	if !u.cfg.Prewarm || u.cfg.Sharing != config.SharingSession || u.spare != nil || u.ctx.Err() != nil {
 		return
 	}
-	u.spare = u.newKeyed(fmt.Sprintf("spare/%d", u.NextID()))
+	u.spare = u.newKeyed(fmt.Sprintf("spare/%d", u.NextID()), "")
 	u.spare.key = ""
 }
 

@@ -1,0 +1,111 @@
+package bridge
+
+import (
+	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
+)
+
+const (
+	initialized  = "notifications/initialized"
+	rootsChanged = "notifications/roots/list_changed"
+	visited      = "notifications/elicitation/complete"
+)
+
+// rooted asks for the roots as soon as a client is there. When they change it asks again, tells of a visited page, and
+// logs.
+var _ = behaviour("rooted", func() *testmcp.Server {
+	s := testmcp.Basic("rooted")
+	ask := func(c *testmcp.Call) { c.Elsewhere(`{"jsonrpc":"2.0","id":"` + c.Method + `","method":"roots/list"}`) }
+	s.On = map[string]testmcp.Handler{initialized: ask, rootsChanged: func(c *testmcp.Call) {
+		ask(c)
+		c.Elsewhere(`{"jsonrpc":"2.0","method":"` + visited + `","params":{"elicitationId":"e-1"}}`)
+		c.Elsewhere(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"noise"}}`)
+		c.Elsewhere(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"heard"}}`)
+	}}
+	return s
+})
+
+// What a server says outside of any call on a connection that belongs to one session is that session's.
+func TestASessionOfItsOwnIsAskedOutsideOfCalls(t *testing.T) {
+	t.Parallel()
+	for _, k := range oldKinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			p, rec := startOne(t, k, "rooted", "", `"sharing":"session"`)
+			mine := connect(t, p, testmcp.Legacy, map[string]string{roots: `{"roots":[{"uri":"file:///mine"}]}`})
+			other := connect(t, p, testmcp.Legacy, map[string]string{roots: `{"roots":[{"uri":"file:///other"}]}`})
+			stream, elsewhere := mine.Get(""), other.Get("")
+			defer stream.Close()
+			defer elsewhere.Close()
+			rec.WaitFor(t, "the refusal of the listing connection", func() bool { return len(answersOf(rec)) == 1 })
+
+			mine.CallTool(k.name+"__echo", `{"text":"x"}`) // begins the connection; the question may seem to be the call's
+			rec.WaitFor(t, "the roots", func() bool { return len(answersOf(rec)) == 2 })
+			holds(t, "the roots", answersOf(rec)[1], "file:///mine")
+
+			mine.Call("logging/setLevel", `{"level":"info"}`)
+			mine.Notify(rootsChanged, "")
+			stream.WaitMethod(roots)
+			rec.WaitFor(t, "the roots again", func() bool { return len(answersOf(rec)) == 3 })
+			holds(t, "the roots again", answersOf(rec)[2], "file:///mine")
+			stream.WaitMethod(visited)
+			holds(t, "the log", string(stream.WaitMethod("notifications/message").Params), "heard")
+			equal(t, "asked of the other", len(other.Asked()), 0)
+			equal(t, "said to the other", len(elsewhere.Events()), 1) // how the stream begins
+			equal(t, "counted", asked(p, k.name, roots, "ok"), 2)
+		})
+	}
+}
+
+// The connection of a session declares what its client can do: a server asks nobody for what it has not.
+func TestAConnectionOfItsOwnDeclaresWhatItsClientCan(t *testing.T) {
+	t.Parallel()
+	for _, k := range oldKinds {
+		p, rec := startOne(t, k, "rooted", "", `"sharing":"session"`)
+		c := client(t, p, testmcp.Legacy, nil)
+		c.Capabilities = `{"elicitation":{},"roots":{"listChanged":true}}`
+		c.Open()
+		c.CallTool(k.name+"__echo", `{"text":"x"}`)
+		var told []string
+		for _, r := range rec.Find(testmcp.Is(testmcp.In)) {
+			if r.Method == "initialize" {
+				told = append(told, string(r.Frame.At("params", "capabilities")))
+			}
+		}
+		equal(t, k.name+": handshakes", len(told), 2)
+		holds(t, k.name+": the listing one", told[0], `"sampling"`)
+		equal(t, k.name+": the session's", told[1], `{"elicitation":{"form":{}},"roots":{"listChanged":true}}`)
+	}
+}
+
+// A question waits a little for a client that has not opened its stream yet, and is answered for one that never does.
+func TestAQuestionBeforeTheStreamIsThere(t *testing.T) {
+	t.Parallel()
+	p, rec := startOne(t, pipeOld, "rooted", "", `"sharing":"session"`)
+	answers := 1
+	answered := func(what string) string {
+		rec.WaitFor(t, what, func() bool { return len(answersOf(rec)) == answers })
+		answers++
+		return answersOf(rec)[answers-2]
+	}
+	begin := func(uri string) *testmcp.Client {
+		c := connect(t, p, testmcp.Legacy, map[string]string{roots: `{"roots":[{"uri":"` + uri + `"}]}`})
+		equal(t, "a call beside the first question", c.CallTool("pipe-old__echo", `{"text":"works"}`).Text(), "works")
+		answered("the first question") // on the stream of the call, or for want of one
+		c.Notify(rootsChanged, "")
+		rec.WaitFor(t, "the second question", func() bool {
+			return len(rec.Find(func(r testmcp.Record) bool { return r.Kind == testmcp.Out && r.Method == roots })) == answers
+		})
+		return c
+	}
+	answered("the refusal of the listing connection")
+	late := begin("file:///late")
+	stream := late.Get("")
+	defer stream.Close()
+	holds(t, "the roots", answered("the roots"), "file:///late")
+
+	never := begin("file:///never")
+	holds(t, "for who never opens a stream", answered("the answer for who never opens a stream"), `"code":-32603`)
+	equal(t, "a call afterwards", never.CallTool("pipe-old__echo", `{"text":"works"}`).Text(), "works")
+}
