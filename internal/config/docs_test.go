@@ -60,6 +60,7 @@ func referenceTables() []docTable {
 	return []docTable{
 		tableOf("server", "mcpServers.a", serverFields, d),
 		tableOf("restart", "mcpServers.a.restart", restartFields, &d.Restart),
+		tableOf("limits", "mcpServers.a.limits", childLimitFields, &d.Limits),
 		tableOf("elicitation", "mcpServers.a.elicitation", elicitationFields, &d.Elicitation),
 		tableOf("tasks", "mcpServers.a.tasks", tasksFields, &d.Tasks),
 		tableOf("tools", "mcpServers.a.tools.search", toolFields, &ToolOverride{}),

@@ -88,6 +88,9 @@ func sampleConfigs(path string, row docRow) (without, with string) {
 	if root == "mcpServers" {
 		return `{"mcpServers": ` + empty + `}`, `{"mcpServers": ` + value + `}`
 	}
+	if row.key == "allow_stdio" {
+		servers = `"github": {"url": "http://h/mcp"}`
+	}
 	// The profile that a token's example names.
 	if strings.HasSuffix(path, "tokens[]") {
 		value = strings.TrimSuffix(value, "}") + `, "profiles": {"readers": {"servers": ["a"]}}}`

@@ -85,6 +85,7 @@ func TestDefaults(t *testing.T) {
 		Limits:   Limits{4194304, 33554432, 256, 10000, 10000, 1000, 250, 10000, 268435456},
 		Sessions: Sessions{SessionsStateful, nil, 30 * time.Minute, 720 * time.Hour, 30 * time.Second, 1 << 20},
 		Log:      Log{"info", "json", ""}, StateDir: "/home/me/.local/state/mcp-proxy", StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
+		AllowStdio: true,
 	}
 	if !reflect.DeepEqual(cfg.Proxy, want) {
 		t.Errorf("proxy is %+v\nand not %+v", cfg.Proxy, want)
@@ -93,7 +94,7 @@ func TestDefaults(t *testing.T) {
 		ID: "a", Transport: TransportStdio, Command: "/x", Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1,
 		ConnectTimeout: time.Minute, CallTimeout: 2 * time.Minute, MaxCallTime: 30 * time.Minute,
 		Restart:  Restart{time.Second, time.Minute, 2, 30 * time.Second},
-		MaxQueue: 1000, Replay: ReplaySafe, Start: StartEager, Pin: PinOff,
+		MaxQueue: 1000, Replay: ReplaySafe, Start: StartEager, Pin: PinOff, ProbeInterval: time.Minute,
 		Elicitation: Elicitation{ElicitationRelay, 5 * time.Minute, true}, Tasks: Tasks{true, time.Second, 10 * time.Minute, 0},
 	}
 	if !reflect.DeepEqual(*cfg.Servers[0], server) {

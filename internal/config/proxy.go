@@ -32,6 +32,7 @@ func (r *reader) finishProxy(root *node, cfg *Config, o Options) {
 		}
 	}
 	p.completeNaming()
+	r.noStdio = !p.AllowStdio
 	p.StateDirGiven = r.origins["proxy.state_dir"].file != ""
 	r.override(&p.Listen, o.Listen, "proxy.listen")
 	r.override(&p.AdminListen, o.AdminListen, "proxy.admin_listen")

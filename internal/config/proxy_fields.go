@@ -24,6 +24,7 @@ func newProxy(getenv func(string) (string, bool)) (Proxy, origin) {
 			ResumeBufferBytes: 1 << 20},
 		Log:         Log{Level: "info", Format: "json"},
 		StateDir:    dir,
+		AllowStdio:  true,
 		StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
 	}, from
 }
@@ -117,6 +118,7 @@ var proxyFields = []field[Proxy]{
 	durationField("startup_grace", "How long readiness waits for the first attempts at all servers.", `"5s"`, 0, func(p *Proxy) *time.Duration { return &p.StartupGrace }),
 	durationField("shutdown_delay", "How long new requests are still taken after the signal to stop, while `/readyz` answers 503 already; for load balancers that notice late.", `"5s"`, 0, func(p *Proxy) *time.Duration { return &p.ShutdownDelay }),
 	durationField("shutdown_grace", "How long calls may go on after the signal to stop.", `"5s"`, 0, func(p *Proxy) *time.Duration { return &p.ShutdownGrace }),
+	boolField("allow_stdio", "Whether programs may be started at all; `false` refuses every server with a `command`.", `false`, func(p *Proxy) *bool { return &p.AllowStdio }),
 	{key: "auth", typ: "object", doc: "Who may use the proxy.", example: `{"tokens": [{"name": "alice", "token": "${ALICE_TOKEN:-none}"}]}`,
 		def: "see below", read: readAuth, show: func(s *shower, canon, key string, p *Proxy) { showGroup(s, canon, key, authFields, &p.Auth) }},
 	textsField("allowed_origins", "Web pages that may call the proxy; `*` is all.", `["https://app.example.com"]`, func(p *Proxy) *[]string { return &p.AllowedOrigins }, isOrigin),
@@ -135,7 +137,7 @@ var proxyFields = []field[Proxy]{
 
 // proxyLater and topLater are keys that another version will know.
 var (
-	proxyLater = []string{"tracing", "allow_stdio", "admin_auth", "elicitation"}
+	proxyLater = []string{"tracing", "admin_auth", "elicitation"}
 	topLater   = []string{"agents"}
 )
 

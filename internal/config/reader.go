@@ -11,6 +11,7 @@ type reader struct {
 	file     string // as messages call it
 	exp      *expander
 	id       string // of the entry being read; empty elsewhere
+	noStdio  bool   // no program may be started
 	lax      bool   // within a disabled entry, where a missing variable hurts nobody
 	problems []Problem
 	notes    []Note

@@ -21,7 +21,7 @@ func newDraft(id string) *draft {
 	return &draft{Server: Server{
 		ID: id, Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1, Start: StartEager,
 		CallTimeout: defaultCallTimeout, MaxCallTime: defaultMaxCallTime,
-		MaxQueue: 1000, Replay: ReplaySafe,
+		MaxQueue: 1000, Replay: ReplaySafe, ProbeInterval: time.Minute,
 		Elicitation: Elicitation{Mode: ElicitationRelay, Timeout: 5 * time.Minute, Label: true},
 		Tasks:       Tasks{Enabled: true, PollInterval: time.Second, Timeout: 10 * time.Minute},
 		Restart:     Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second},
@@ -93,6 +93,9 @@ func (r *reader) chooseTransport(at place, m member, entry *node, d *draft) {
 			r.mistake(at.member(*kind), kind.line, "%q goes with url, and this server has a command", kind.value.text)
 		}
 		d.Transport = TransportStdio
+		if r.noStdio && !d.Disabled {
+			r.mistake(at.member(*command), command.line, "starts a program, which proxy.allow_stdio: false forbids; run the server elsewhere and reach it by url")
+		}
 	case d.kind == string(TransportStdio):
 		r.mistake(at.member(*kind), kind.line, "%q goes with command, and this server has a url", kind.value.text)
 	default:
@@ -157,6 +160,9 @@ func (r *reader) withoutEffect(at place, entry *node, d *draft) {
 		if m != nil && !m.value.isEmpty() {
 			r.warn(at.member(*m), m.line, "has no effect on a server with %s", other)
 		}
+	}
+	if m := entry.get("limits"); m != nil && d.Transport != TransportStdio && d.Limits != (ChildLimits{}) {
+		r.mistake(at.member(*m), m.line, "bounds a program, and this server has a url: nothing could hold to it")
 	}
 	if m := entry.get("auth_token"); m != nil && d.Transport != TransportStdio {
 		for name := range d.Headers {

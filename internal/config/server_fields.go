@@ -23,6 +23,11 @@ var restartFields = []field[Restart]{
 	durationField("healthy_after", "Uptime after which the wait begins at `initial_delay` again.", `"1m"`, 0, func(r *Restart) *time.Duration { return &r.HealthyAfter }),
 }
 
+var childLimitFields = []field[ChildLimits]{
+	withDefault("none", sizeField("memory", "Memory, as a size such as `512MiB` or `2GiB`, or in bytes. A program that needs more is ended.", `"512MiB"`, 1<<20, func(l *ChildLimits) *int64 { return &l.Memory })),
+	withDefault("none", intField("pids", "Processes and threads; 0 is without bound.", `200`, 0, 4_000_000, func(l *ChildLimits) *int { return &l.Pids })),
+}
+
 var toolFields = []field[ToolOverride]{
 	textField("name", "Takes the place of the tool's own name in the template.", `"find"`, func(t *ToolOverride) *string { return &t.Name }),
 	textField("title", "Takes the place of its title.", `"Find things"`, func(t *ToolOverride) *string { return &t.Title }),
@@ -110,6 +115,10 @@ var serverFields = []field[draft]{
 	boolField("prewarm", "With `sharing: session` or `call`: keeps one connection ready beside those in use, so that a new session or a further call does not wait for a start.", `true`, func(d *draft) *bool { return &d.Prewarm }),
 	choiceField("start", "`eager` starts or reaches the server with the proxy. `lazy` does it when a call needs it, once it is known from an earlier run what the server offers (`state_dir`); until then it is started like the others.", `"lazy"`, func(d *draft) *Start { return &d.Start },
 		[]Start{StartEager, StartLazy}),
+	durationField("probe_interval", "How often a connection that nobody uses is asked whether the server still lives: with `ping`, or `server/discover` on modern servers. One that does not answer several times is replaced. 0 is never.", `"5m"`, 0,
+		func(d *draft) *time.Duration { return &d.ProbeInterval }),
+	groupField("limits", "What a program and everything it starts may use together. Needs Linux with a cgroup (v2) that is delegated to the proxy; elsewhere the server is not started.", `{"memory": "512MiB"}`, childLimitFields,
+		func(d *draft) *ChildLimits { return &d.Limits }),
 	groupField("restart", "Waits between attempts to start or reach the server.", `{"initial_delay": "2s"}`, restartFields, func(d *draft) *Restart { return &d.Restart }),
 	{key: "tool_prefix", typ: "string", doc: "Put before each tool name in place of `naming.template`; may be empty.", example: `"gh_"`,
 		def: "not set", read: readToolPrefix, value: showToolPrefix},

@@ -57,6 +57,10 @@ type Server struct {
 	Prewarm bool
 	// Start says when the first connection is made.
 	Start Start
+	// ProbeInterval is how often a connection that nobody uses is asked whether it lives; 0 for never.
+	ProbeInterval time.Duration
+	// Limits bound the processes of a child.
+	Limits ChildLimits
 
 	// ToolPrefix takes the place of the naming template; nil where it is not set, "" is a prefix too.
 	ToolPrefix *string
@@ -171,6 +175,12 @@ type Tasks struct {
 	MaxAttempts  int // 0 for no bound
 }
 
+// ChildLimits bound what the processes of one child may use together; 0 is without bound.
+type ChildLimits struct {
+	Memory int64 // bytes
+	Pids   int
+}
+
 // Restart is the backoff between attempts to start or reach an upstream.
 type Restart struct {
 	InitialDelay time.Duration
@@ -219,6 +229,8 @@ type Proxy struct {
 	Log            Log
 	Pin            Pin // of servers that say nothing
 	StateDir       string
+	// AllowStdio is false where no program may be started, whatever the servers say.
+	AllowStdio bool
 	// StateDirGiven is true where the file names the directory.
 	StateDirGiven bool
 	// StreamAfter is how long a request may stay unanswered before the response becomes an event stream.

@@ -31,6 +31,7 @@ type child struct {
 	*pipe
 	env    *env
 	cmd    *exec.Cmd
+	cgroup *cgroup // nil without limits
 	stdout *os.File
 	stderr *tailLog
 	pumps  sync.WaitGroup // the readers of stdout and stderr
@@ -51,18 +52,12 @@ func startChild(e *env, cfg *config.Server) (*child, error) {
 	}
 	c := &child{env: e, cmd: cmd, exited: make(chan struct{}), gone: make(chan struct{}), stopping: make(chan struct{})}
 	c.stderr = newTailLog(e.log, e.count, e.mask)
-	var ends [3]*os.File // stdin to write, stdout and stderr to read
-	if ends, err = openPipes(cmd); err != nil {
+	if c.cgroup, err = limited(cfg.Limits); err != nil {
 		return nil, err
 	}
-	pipes := pipeNames(ends[:]...)
-	err = cmd.Start()
-	if err == nil {
-		c.keep(pipes) // before anything else: who crashes now must find it
-	}
-	closeAll(cmd.Stdin.(*os.File), cmd.Stdout.(*os.File), cmd.Stderr.(*os.File))
+	ends, err := c.launch()
 	if err != nil {
-		closeAll(ends[:]...)
+		c.cgroup.remove()
 		return nil, startError(cfg, cmd, err)
 	}
 	e.log.Info("child started", zap.Int("pid", cmd.Process.Pid), zap.String("command", filepath.Base(cfg.Command)))
@@ -78,6 +73,27 @@ func startChild(e *env, cfg *config.Server) (*child, error) {
 	e.usage.begin(c)
 	go c.wait(ends[2])
 	return c, nil
+}
+
+// launch starts the process and gives our ends of its streams: stdin to write, stdout and stderr to read.
+func (c *child) launch() (ends [3]*os.File, err error) {
+	if ends, err = openPipes(c.cmd); err != nil {
+		return ends, err
+	}
+	pipes := pipeNames(ends[:]...)
+	entered, err := c.cgroup.enter(c.cmd)
+	if err == nil {
+		err = c.cmd.Start()
+		entered()
+	}
+	if err == nil {
+		c.keep(pipes) // before anything else: who crashes now must find it
+	}
+	closeAll(c.cmd.Stdin.(*os.File), c.cmd.Stdout.(*os.File), c.cmd.Stderr.(*os.File))
+	if err != nil {
+		closeAll(ends[:]...)
+	}
+	return ends, err
 }
 
 func command(cfg *config.Server) (*exec.Cmd, error) {
@@ -128,9 +144,10 @@ func (c *child) wait(stderr *os.File) {
 	signalGroup(c.cmd.Process, false)
 	err := c.cmd.Wait()
 	c.env.usage.end(c, c.cmd.ProcessState) // from here on its number may be somebody else's
-	c.status = exitError(c.cmd, err)
+	c.status = c.exitError(err)
 	close(c.exited)
 	endGroup(c.cmd.Process)
+	c.cgroup.remove()
 	// What the process wrote before its end is still read; a process outside the group that holds the pipes is not
 	// waited for.
 	timer := time.AfterFunc(drainAfterExit, func() { closeAll(c.stdout, stderr) })
@@ -147,15 +164,17 @@ func (c *child) wait(stderr *os.File) {
 	close(c.gone)
 }
 
-func exitError(cmd *exec.Cmd, err error) error {
-	if cmd.ProcessState == nil {
+func (c *child) exitError(err error) error {
+	if c.cmd.ProcessState == nil {
 		return fmt.Errorf("waiting for the process: %w", err)
 	}
-	switch code := cmd.ProcessState.ExitCode(); {
+	switch code := c.cmd.ProcessState.ExitCode(); {
+	case c.cgroup.outOfMemory():
+		return fmt.Errorf("the process was ended because it ran out of memory (%s)", c.cgroup.limits)
 	case code >= 0:
 		return fmt.Errorf("the process exited with code %d", code)
 	default:
-		return fmt.Errorf("the process ended by %s", cmd.ProcessState)
+		return fmt.Errorf("the process ended by %s", c.cmd.ProcessState)
 	}
 }
 
@@ -200,7 +219,10 @@ func (c *child) within(d time.Duration) bool {
 	}
 }
 
-func (c *child) kill() { signalGroup(c.cmd.Process, true) }
+func (c *child) kill() {
+	signalGroup(c.cmd.Process, true)
+	c.cgroup.kill()
+}
 
 func (c *child) Done() <-chan struct{} { return c.pipe.done }
 

@@ -27,6 +27,8 @@ type childRecord struct {
 	Upstream string `json:"upstream"`
 	// Pipes are the child's stdin, stdout and stderr. Whoever in its group still has one of them was started by it.
 	Pipes []string `json:"pipes,omitempty"`
+	// Cgroup is the directory of the child's own cgroup.
+	Cgroup string `json:"cgroup,omitempty"`
 }
 
 // keep records a child right after its start.
@@ -38,7 +40,7 @@ func (c *child) keep(pipes []string) {
 	if !ok {
 		return
 	}
-	r.Upstream, r.Pipes = c.env.id, pipes
+	r.Upstream, r.Pipes, r.Cgroup = c.env.id, pipes, c.cgroup.path()
 	b, err := json.Marshal(r)
 	if err == nil {
 		err = c.env.ledger.KeepChild(r.PID, b)
@@ -70,6 +72,9 @@ func EndLeftovers(l Ledger, log *zap.Logger) {
 				log.Info("a child of an earlier process is ended", zap.String("upstream", r.Upstream), zap.Int("pid", r.PID))
 				r.end()
 			}
+			if r.isHere() {
+				removeCgroup(r.Cgroup)
+			}
 			l.DropChild(pid)
 		})
 	}
@@ -94,11 +99,6 @@ func (r *childRecord) goneWithin(limit time.Duration) bool {
 		}
 	}
 	return false
-}
-
-// same says whether two records are of the same process.
-func (r *childRecord) same(o childRecord) bool {
-	return r.PID > 1 && r.PID == o.PID && r.Started == o.Started && r.Boot == o.Boot
 }
 
 // shares says whether one of these pipes is the child's.

@@ -24,15 +24,20 @@ func recordOf(pid int) (r childRecord, ok bool) {
 	return childRecord{PID: pid, Started: p.started, Boot: boot}, err == nil
 }
 
+// isHere says that the record is of this run of the system.
+func (r *childRecord) isHere() bool {
+	boot, ok := whereWeAre()
+	return ok && r.Boot == boot
+}
+
 // lives says whether something is left of the recorded child: itself, or others of its group. A group keeps the number of
 // its first process while it has members, but the number alone proves nothing: one of them must have the child's pipes.
 func (r *childRecord) lives() bool {
-	boot, ok := whereWeAre()
-	if !ok || r.Boot != boot || r.PID <= 1 {
+	if !r.isHere() || r.PID <= 1 {
 		return false
 	}
 	if now, err := readProcess(r.PID); err == nil {
-		return r.same(childRecord{PID: now.pid, Started: now.started, Boot: boot})
+		return now.started == r.Started
 	}
 	all, _ := readProcesses()
 	return slices.ContainsFunc(all, func(p process) bool {
