@@ -47,8 +47,10 @@ func alive(pids []int) []int {
 
 func TestAfterACrashTheNextStartEndsTheOldChildren(t *testing.T) {
 	for name, entry := range map[string]func(*testmcp.Recorder) string{
-		"direct":       func(r *testmcp.Recorder) string { return r.Entry("survivor", []string{"legacy"}) },
-		"below shells": func(r *testmcp.Recorder) string { return r.EntryVia(testmcp.BelowShells, "survivor", []string{"legacy"}) },
+		"direct": func(r *testmcp.Recorder) string { return r.Entry("survivor", []string{"legacy"}) },
+		"below shells": func(r *testmcp.Recorder) string {
+			return r.EntryVia(testmcp.BelowShells, "survivor", []string{"legacy"})
+		},
 	} {
 		for _, headless := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " without its first process"}[headless], func(t *testing.T) {
