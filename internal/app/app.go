@@ -233,7 +233,7 @@ func (a *App) openDoor(counters *count.Counters) error {
 	if err != nil {
 		return err
 	}
-	opts := httpd.Options{Log: a.log.Named("http"), Registry: a.registry, MCP: mcpDoor{a}, Status: a.Status, Draining: a.draining,
+	opts := httpd.Options{Log: a.log.Named("http"), Registry: a.registry, MCP: mcpDoor{a}, Tool: a.callTool, Status: a.Status, Draining: a.draining,
 		Limit: counters.Limit, Version: a.opt.Version, Listen: main.Addr().String()}
 	if a.opt.Source != nil {
 		opts.Reload = a.Reload
@@ -319,4 +319,9 @@ func (d mcpDoor) Has(ep httpd.Endpoint) bool { return d.a.proxy.HasView(viewOf(e
 // Serve implements httpd.MCP.
 func (d mcpDoor) Serve(w http.ResponseWriter, r *http.Request, ep httpd.Endpoint, who auth.Principal) {
 	d.a.sessions.ServeHTTP(w, r, viewOf(ep), who.Name)
+}
+
+// callTool serves a call of one tool without the protocol.
+func (a *App) callTool(w http.ResponseWriter, r *http.Request, ep httpd.Endpoint, who auth.Principal, tool string) {
+	a.sessions.ServeTool(w, r, viewOf(ep), who.Name, tool)
 }

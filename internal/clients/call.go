@@ -51,27 +51,14 @@ func (c *Caller) Call(ctx context.Context, name string, args []byte) ([]byte, er
 		}
 		return nil, errors.New(text)
 	}
-	out := show(f)
-	if string(f.Body.Get(f.Raw, "isError").Of(f.Raw)) == "true" {
-		return nil, fmt.Errorf("the tool failed: %s", out)
+	out := wire.PlainResult(f)
+	if out.IsText {
+		out.Value = []byte(out.Text) // a person reads it
 	}
-	return out, nil
-}
-
-// show makes a result readable.
-func show(f *wire.Frame) []byte {
-	if v := f.Body.Get(f.Raw, "structuredContent"); v.Ok() {
-		return v.Of(f.Raw)
+	if out.Failed {
+		return nil, fmt.Errorf("the tool failed: %s", out.Value)
 	}
-	content := f.Body.Get(f.Raw, "content")
-	blocks := wire.Elements(f.Raw, content)
-	if len(blocks) == 1 {
-		block, _ := wire.ObjectAt(f.Raw, blocks[0])
-		if text, ok := wire.DecodeString(block.Get(f.Raw, "text").Of(f.Raw)); ok {
-			return []byte(text)
-		}
-	}
-	return content.Of(f.Raw)
+	return out.Value, nil
 }
 
 // request sends one modern request and waits for its answer.

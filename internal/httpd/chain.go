@@ -158,3 +158,22 @@ func (d *Door) endpoint(find finder) guarded {
 		d.opt.MCP.Serve(w, r, ep, who)
 	}
 }
+
+// tool serves a call of one tool: one of everything, of the profile that the query names, or of the caller's own.
+func (d *Door) tool(w http.ResponseWriter, r *http.Request, who auth.Principal) {
+	ep, asked := Endpoint{Kind: KindAggregate}, r.URL.Query().Get("profile")
+	if who.Profile != "" && (asked == "" || asked == who.Profile) {
+		asked = who.Profile
+	} else if who.Profile != "" {
+		notFound(w, r)
+		return
+	}
+	if asked != "" {
+		ep = Endpoint{Kind: KindProfile, Name: asked}
+	}
+	if !d.opt.MCP.Has(ep) {
+		notFound(w, r)
+		return
+	}
+	d.opt.Tool(w, r, ep, who, pathName(r))
+}

@@ -42,7 +42,7 @@ type MCP interface {
 	Serve(w http.ResponseWriter, r *http.Request, ep Endpoint, who auth.Principal)
 }
 
-// Options are what a door is made of. All but Log, Reload, Draining, Limit and Version are required.
+// Options are what a door is made of. All but Log, Tool, Reload, Draining, Limit and Version are required.
 type Options struct {
 	Proxy    config.Proxy
 	Log      *zap.Logger
@@ -51,6 +51,9 @@ type Options struct {
 	MCP      MCP
 	// Status is asked at every look at /readyz, / and /api/v1/status.
 	Status func() Status
+	// Tool serves a call of one tool without the protocol, at the endpoint of a view; nil means that there is no such
+	// endpoint. What is said of MCP.Serve holds for it.
+	Tool func(w http.ResponseWriter, r *http.Request, ep Endpoint, who auth.Principal, tool string)
 	// Reload loads the configuration anew; nil means that there is no such endpoint. Its context does not end when the
 	// caller goes away.
 	Reload func(context.Context) error

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"html"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/auth"
 )
 
 // trouble is a status with everything in it, some of it hostile.
@@ -80,6 +83,44 @@ func TestPagesMoveToTheAdminListener(t *testing.T) {
 			t.Errorf("/healthz: HTTP %d", a.StatusCode)
 		}
 	}
+}
+
+func TestToolsWithoutTheProtocolAreWherePagesAre(t *testing.T) {
+	echo := func(_ *house, o *Options) {
+		o.Tool = func(w http.ResponseWriter, r *http.Request, ep Endpoint, who auth.Principal, tool string) {
+			_, _ = io.WriteString(w, strings.Join([]string{tool, string(ep.Kind), ep.Name, who.Name, r.Header.Get("Authorization")}, "|"))
+		}
+	}
+	const path = "/api/v1/tools/a__t%25x/call"
+	alice, bob := "Authorization: Bearer alice-secret", "Authorization: Bearer bob-secret"
+	for _, admin := range []bool{false, true} {
+		changes := []change{withTokens(""), echo}
+		if admin {
+			changes = append(changes, withAdmin)
+		}
+		h := open(t, changes...)
+		base := h.url
+		if admin {
+			base = h.admin
+			h.rpcError(h.ask("POST", h.url+path, "{}", alice), http.StatusNotFound)
+		}
+		for _, c := range []struct{ query, token, want string }{
+			{"", alice, "a__t%x|aggregate||alice|"}, {"?profile=small", alice, "a__t%x|profile|small|alice|"}, {"", bob, "a__t%x|profile|small|bob|"}, {"?profile=small", bob, "a__t%x|profile|small|bob|"},
+		} {
+			if a := h.ask("POST", base+path+c.query, "{}", c.token); a.body != c.want {
+				t.Errorf("%q: HTTP %d %s, want %s", c.query, a.StatusCode, a.body, c.want)
+			}
+		}
+		h.rpcError(h.ask("POST", base+path, "{}"), http.StatusUnauthorized)
+		h.rpcError(h.ask("POST", base+path+"?profile=other", "{}", bob), http.StatusNotFound)
+		h.rpcError(h.ask("POST", base+path+"?profile=none", "{}", alice), http.StatusNotFound)
+		h.rpcError(h.ask("POST", base+path, "{}", alice, "Origin: http://elsewhere.example"), http.StatusForbidden)
+		if a := h.ask("GET", base+path, "", alice); a.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("GET: HTTP %d", a.StatusCode)
+		}
+	}
+	h := open(t)
+	h.rpcError(h.ask("POST", h.url+path, "{}"), http.StatusNotFound)
 }
 
 func TestAdminListenerForEverybodyNeedsTheCredential(t *testing.T) {

@@ -56,6 +56,11 @@ func (d *Door) operatorRoutes(r chi.Router, l *listener, guard func(http.Handler
 	pages(r, "/metrics", guard(d.metricsPage()))
 	pages(r, "/api/v1/status", guard(d.statusJSON))
 	pages(r, "/", guard(d.statusPage))
+	if d.opt.Tool != nil {
+		call := d.sameOriginOnly(l, d.authenticate(d.bound(d.limitBody(d.tool))))
+		r.Post("/api/v1/tools/{name}/call", call)
+		r.Post("/api/v1/tools/{name}/call/", call)
+	}
 	if d.opt.Reload != nil {
 		// It changes something, so it asks for the credential on every listener.
 		reload := d.sameOriginOnly(l, d.operator(d.reload))

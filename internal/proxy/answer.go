@@ -16,6 +16,10 @@ type Answer struct {
 	frame *wire.Frame // that the parts are of; nil where they are our own
 	// Ended says that the client cancelled: nothing more may be sent for this request.
 	Ended bool
+	// Outcome is how the request ended.
+	Outcome Outcome
+	// Unknown says that it is about something that is not there, or not for this caller.
+	Unknown bool
 }
 
 // Parts gives the pieces of the frame in their order.

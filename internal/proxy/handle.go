@@ -55,6 +55,7 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 
 // finish notes how the request ended: metrics and one line in the log.
 func (c *call) finish(a Answer, o Outcome) Answer {
+	a.Outcome = o
 	took := time.Since(c.began)
 	c.p.metrics.of(c.up, c.method).record(o, took)
 	level := zap.InfoLevel
@@ -164,14 +165,16 @@ func (c *call) lookup(kind Kind, name string) *Item {
 
 // unknown is the answer for what is hidden or was never there.
 func (c *call) unknown(kind Kind, name string) Answer {
-	text := "unknown " + kind.String() + ": " + name
-	switch {
-	case kind != Resource:
-		return Failure(c.rawID(), wire.CodeInvalidParams, text, nil)
-	case c.req.Caller.Era == wire.Legacy:
-		return Failure(c.rawID(), wire.CodeResourceNotFound, text, resourceData(name))
+	text, code, data := "unknown "+kind.String()+": "+name, wire.CodeInvalidParams, []byte(nil)
+	if kind == Resource {
+		data = resourceData(name)
+		if c.req.Caller.Era == wire.Legacy {
+			code = wire.CodeResourceNotFound
+		}
 	}
-	return Failure(c.rawID(), wire.CodeInvalidParams, text, resourceData(name))
+	a := Failure(c.rawID(), code, text, data)
+	a.Unknown = true
+	return a
 }
 
 // answerSearch runs a search tool.
