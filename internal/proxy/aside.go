@@ -29,16 +29,27 @@ func (p *Proxy) OnAside(find AsideFinder) {
 		answer, _ := q.relay(ctx, f)
 		return answer, true
 	}
+	p.catalog.onVisited = func(u *upstream.Upstream, f *wire.Frame) { p.visited(u, f, find) }
 	p.catalog.onSaid = func(u *upstream.Upstream, session string, f *wire.Frame) {
 		caller, sink := find(session)
 		switch {
-		case caller != nil && f.Method == "notifications/elicitation/complete",
+		case caller != nil && f.Method == methodVisited,
 			caller != nil && f.Method == "notifications/message" && passesLevel(f, caller.LogLevel):
 			sink.Notify(f.Raw)
 		default:
 			p.count.Drop(count.DropNotification)
 		}
 	}
+}
+
+// visited brings the news that a page has been visited, which came on everybody's connection, to the session that was
+// sent there.
+func (p *Proxy) visited(u *upstream.Upstream, f *wire.Frame, find AsideFinder) {
+	if _, sink := find(p.visits.of(u.ID, elicitationOf(f))); sink != nil {
+		sink.Notify(f.Raw)
+		return
+	}
+	p.count.Drop(count.DropNotification)
 }
 
 // RootsChanged tells the upstreams that the roots of this client have changed, on the connections that are its own.

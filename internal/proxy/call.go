@@ -193,6 +193,7 @@ func (c *call) refused(f *wire.Frame) (Answer, Outcome) {
 	if a, o, ok := c.urlsNeeded(f); ok {
 		return a, o
 	}
+	c.noteVisits(f)
 	return c.errorAnswer(f), RPCError
 }
 
@@ -224,9 +225,12 @@ func (c *call) notified(f *wire.Frame) {
 			return
 		}
 		c.req.Sink.Notify(f.Raw)
-	case "notifications/elicitation/complete":
+	case methodVisited:
 		// The modern era has no such word: the client comes back when it is done (2026-07-28, changelog).
-		if c.req.Caller.Era == wire.Legacy {
+		switch {
+		case c.p.visits.another(c.up, f, c.req.Caller.Unit):
+			c.p.catalog.onVisited(c.item.Upstream, f)
+		case c.req.Caller.Era == wire.Legacy:
 			c.req.Sink.Notify(f.Raw)
 		}
 	case "notifications/cancelled":

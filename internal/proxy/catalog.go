@@ -37,6 +37,7 @@ type catalog struct {
 	onTask    func(u *upstream.Upstream, at upstream.Place, f *wire.Frame)
 	onRefused func(u *upstream.Upstream, method string)
 	onAsked   func(ctx context.Context, u *upstream.Upstream, session string, f *wire.Frame) ([]byte, bool)
+	onVisited func(u *upstream.Upstream, f *wire.Frame)
 	onSaid    func(u *upstream.Upstream, session string, f *wire.Frame)
 	snap      atomic.Pointer[snapshot]
 
@@ -71,7 +72,7 @@ func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *c
 		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
 		onRefused: func(*upstream.Upstream, string) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {},
 		onAsked: func(context.Context, *upstream.Upstream, string, *wire.Frame) ([]byte, bool) { return nil, false },
-		onSaid:  func(*upstream.Upstream, string, *wire.Frame) {}}
+		onSaid:  func(*upstream.Upstream, string, *wire.Frame) {}, onVisited: func(*upstream.Upstream, *wire.Frame) {}}
 	for _, u := range ups {
 		cat.refreshers[u.ID] = newRefresher(u)
 	}
@@ -96,6 +97,9 @@ func (c *catalog) Notification(u *upstream.Upstream, f *wire.Frame) {
 			c.onUpdate(u, uri)
 			return
 		}
+	case methodVisited:
+		c.onVisited(u, f)
+		return
 	case "notifications/message":
 		c.strayLog(u, f)
 		return

@@ -57,6 +57,7 @@ type Proxy struct {
 	levels   levels
 	watching watching
 	parked   *parkings
+	visits   *visits
 	// base is the parent of calls that may outlive the request that brought them.
 	base       context.Context
 	endBase    context.CancelCauseFunc
@@ -77,7 +78,7 @@ func New(o Options, relay *Relay) *Proxy {
 		metrics: NewMetrics(o.Registry, s.ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
 	p.set.Store(s)
 	p.pins = newPinning(o.Approvals, o.Log, o.Registry)
-	p.links, p.pages, p.parked = newLinks(), newPages(), newParkings()
+	p.links, p.pages, p.parked, p.visits = newLinks(), newPages(), newParkings(), newVisits()
 	p.base, p.endBase = context.WithCancelCause(context.Background())
 	p.watching.of = map[*upstream.Upstream]map[string]*watch{}
 	p.taskIDs, p.board = newTaskSealer(o.Keys), newTaskBoard()

@@ -96,8 +96,12 @@ func (a *questioner) params(method string, raw []byte, params wire.Span, body wi
 	if a.caller.Era == wire.Legacy && a.era == wire.Modern && string(obj.Get(own, "mode").Of(own)) == `"url"` && !obj.Has(own, "elicitationId") {
 		p.Insert(&obj, "elicitationId", wire.AppendString(nil, "elicit-"+a.p.requestPrefix+"-"+strconv.FormatUint(a.p.requests.Add(1), 36)))
 	}
-	if a.caller.Era == wire.Modern {
+	switch {
+	case a.caller.Era == wire.Modern:
 		p.Remove(&obj, "elicitationId")
+	case a.era == wire.Legacy:
+		id, _ := wire.DecodeString(obj.Get(own, "elicitationId").Of(own))
+		a.p.visits.note(a.u.ID, id, a.caller.Unit)
 	}
 	return p.Append(nil)
 }

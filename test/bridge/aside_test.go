@@ -109,3 +109,44 @@ func TestAQuestionBeforeTheStreamIsThere(t *testing.T) {
 	holds(t, "for who never opens a stream", answered("the answer for who never opens a stream"), `"code":-32603`)
 	equal(t, "a call afterwards", never.CallTool("pipe-old__echo", `{"text":"works"}`).Text(), "works")
 }
+
+// visiting sends its client to a page, and tells of any that it was visited.
+var _ = behaviour("visiting", func() *testmcp.Server {
+	s := testmcp.Basic("visiting")
+	s.Tools = append(s.Tools,
+		testmcp.SimpleTool("send", func(c *testmcp.Call) {
+			c.Error(-32042, "visit first", `{"elicitations":[{"mode":"url","message":"Sign in.","url":"https://example.org","elicitationId":`+string(c.Args("id"))+`}]}`)
+		}),
+		testmcp.SimpleTool("tell", func(c *testmcp.Call) {
+			c.Elsewhere(`{"jsonrpc":"2.0","method":"` + visited + `","params":{"elicitationId":` + string(c.Args("id")) + `}}`)
+			c.Text("told")
+		}))
+	return s
+})
+
+// The news that a page has been visited names the elicitation, and so finds whom the server sent there, whoever calls
+// meanwhile.
+func TestTheNewsOfAVisitedPageFindsWhomItIsFor(t *testing.T) {
+	t.Parallel()
+	for _, k := range oldKinds {
+		p, _ := startOne(t, k, "visiting", "")
+		sent := map[string]*testmcp.Stream{}
+		for _, id := range []string{`"a"`, `"b"`} {
+			c := connect(t, p, testmcp.Legacy, nil)
+			equal(t, k.name+": code", c.CallTool(k.name+"__send", `{"id":`+id+`}`).Code(), -32042)
+			sent[id] = c.Get("")
+			defer sent[id].Close()
+		}
+		teller := connect(t, p, testmcp.Legacy, nil)
+		own := teller.Get("")
+		defer own.Close()
+		for _, id := range []string{`"nobody"`, `"b"`, `"a"`} {
+			teller.CallTool(k.name+"__tell", `{"id":`+id+`}`)
+		}
+		for id, stream := range sent {
+			equal(t, k.name+": the news", string(stream.WaitMethod(visited).Params), `{"elicitationId":`+id+`}`)
+			equal(t, k.name+": said to "+id, len(stream.Events()), 2)
+		}
+		equal(t, k.name+": said to who calls", len(own.Events()), 1)
+	}
+}
