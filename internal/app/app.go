@@ -129,7 +129,7 @@ func (a *App) setup() error {
 
 	keys := a.sessionKeys(store)
 	a.proxy = proxy.New(proxy.Options{Upstreams: a.ups, Shape: a.shape(cfg), Log: a.log.Named("proxy"), Count: counters, Registry: a.registry,
-		ListGrace: a.opt.listGrace(), Keys: keys, Memory: store, Approvals: a.approvals()}, relay)
+		ListGrace: a.opt.listGrace(), Keys: keys, Memory: store, Approvals: a.approvals(), KeptResults: cfg.KeptResults}, relay)
 	a.ups.OnGone(a.proxy.Forget)
 
 	a.sessions, err = session.New(session.Options{Proxy: a.proxy, Limits: cfg.Limits, Sessions: cfg.Sessions, StreamAfter: cfg.StreamAfter,

@@ -34,6 +34,7 @@ func (a *App) apply(next *config.Config) error {
 	}
 	// From here on nothing fails.
 	a.sessions.SetLimits(next.Proxy.Limits)
+	a.proxy.BoundKept(next.Proxy.KeptResults)
 	added, removed := a.ups.Replace(a.upstreams(next))
 	a.cfg.Store(next)
 	a.proxy.Apply(a.shape(next.Proxy))

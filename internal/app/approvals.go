@@ -101,7 +101,8 @@ func (a *App) reapprove(ctx context.Context, fs *fsnotify.Watcher) {
 		case <-ctx.Done():
 			return
 		case <-fs.Events:
-		case <-fs.Errors:
+		case err := <-fs.Errors:
+			a.log.Warn("watching the approvals", zap.Error(err))
 		case <-look.C:
 			a.proxy.Reapprove()
 			look.Reset(approvalsPoll)

@@ -75,6 +75,7 @@ func referenceTables() []docTable {
 		tableOf("proxy.auth", "proxy.auth", authFields, &p.Auth),
 		tableOf("proxy.auth.tokens", "proxy.auth.tokens[]", tokenFields, &Token{}),
 		tableOf("proxy.limits", "proxy.limits", limitFields, &p.Limits),
+		tableOf("proxy.kept_results", "proxy.kept_results", keptResultFields, &p.KeptResults),
 		tableOf("proxy.sessions", "proxy.sessions", sessionFields, &p.Sessions),
 		tableOf("proxy.log", "proxy.log", logFields, &p.Log),
 	}

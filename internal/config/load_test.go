@@ -81,10 +81,11 @@ func TestDefaults(t *testing.T) {
 		Listen: "127.0.0.1:8080", Server: ServerInfo{Name: "mcp-proxy"},
 		Naming:  Naming{NamingAlways, "{server}__{tool}", 50, ConflictFail},
 		Startup: StartupLenient, StartupGrace: 10 * time.Second, ShutdownGrace: 25 * time.Second,
-		Auth:     Auth{Mode: AuthNone, Header: "Authorization"},
-		Limits:   Limits{4194304, 33554432, 256, 10000, 10000, 1000, 250, 10000, 268435456},
-		Sessions: Sessions{SessionsStateful, nil, 30 * time.Minute, 720 * time.Hour, 30 * time.Second, 1 << 20},
-		Log:      Log{"info", "json", ""}, StateDir: "/home/me/.local/state/mcp-proxy", StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
+		Auth:        Auth{Mode: AuthNone, Header: "Authorization"},
+		Limits:      Limits{4194304, 33554432, 256, 10000, 10000, 1000, 250, 10000, 268435456},
+		Sessions:    Sessions{SessionsStateful, nil, 30 * time.Minute, 720 * time.Hour, 30 * time.Second, 1 << 20},
+		KeptResults: KeptResults{64 << 20, 1000, 15 * time.Minute},
+		Log:         Log{"info", "json", ""}, StateDir: "/home/me/.local/state/mcp-proxy", StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
 		AllowStdio: true,
 	}
 	if !reflect.DeepEqual(cfg.Proxy, want) {
@@ -94,7 +95,7 @@ func TestDefaults(t *testing.T) {
 		ID: "a", Transport: TransportStdio, Command: "/x", Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1,
 		ConnectTimeout: time.Minute, CallTimeout: 2 * time.Minute, MaxCallTime: 30 * time.Minute,
 		Restart:  Restart{time.Second, time.Minute, 2, 30 * time.Second},
-		MaxQueue: 1000, Replay: ReplaySafe, Start: StartEager, Pin: PinOff, ProbeInterval: time.Minute,
+		MaxQueue: 1000, Replay: ReplaySafe, Start: StartEager, Pin: PinOff, Oversize: OversizeRefuse, ProbeInterval: time.Minute,
 		Elicitation: Elicitation{ElicitationRelay, 5 * time.Minute, true}, Tasks: Tasks{true, time.Second, 10 * time.Minute, 0},
 	}
 	if !reflect.DeepEqual(*cfg.Servers[0], server) {

@@ -23,6 +23,7 @@ func newProxy(getenv func(string) (string, bool)) (Proxy, origin) {
 		Sessions: Sessions{Mode: SessionsStateful, IdleTimeout: 30 * time.Minute, MaxAge: 30 * 24 * time.Hour, ResumeWindow: 30 * time.Second,
 			ResumeBufferBytes: 1 << 20},
 		Log:         Log{Level: "info", Format: "json"},
+		KeptResults: KeptResults{MaxBytes: 64 << 20, MaxItems: 1000, MaxAge: 15 * time.Minute},
 		StateDir:    dir,
 		AllowStdio:  true,
 		StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
@@ -97,6 +98,12 @@ var sessionFields = []field[Sessions]{
 		0, math.MaxInt64>>10, func(s *Sessions) *int64 { return &s.ResumeBufferBytes })),
 }
 
+var keptResultFields = []field[KeptResults]{
+	sizeField("max_bytes", "Memory for all of them. Where it is used up, the oldest of whoever uses most goes first.", `"16MiB"`, 1<<10, func(k *KeptResults) *int64 { return &k.MaxBytes }),
+	intField("max_items", "How many there may be; 0 keeps none.", `100`, 0, 1_000_000, func(k *KeptResults) *int { return &k.MaxItems }),
+	durationField("max_age", "How long each is kept.", `"1h"`, time.Second, func(k *KeptResults) *time.Duration { return &k.MaxAge }),
+}
+
 var logFields = []field[Log]{
 	choiceField("level", "The least level that is written.", `"debug"`, func(l *Log) *string { return &l.Level }, []string{"debug", "info", "warn", "error"}),
 	choiceField("format", "JSON lines, or text for people.", `"console"`, func(l *Log) *string { return &l.Format }, []string{"json", "console"}),
@@ -129,6 +136,7 @@ var proxyFields = []field[Proxy]{
 	groupField("log", "How the proxy logs.", `{"level": "debug"}`, logFields, func(p *Proxy) *Log { return &p.Log }),
 	withDefault("`$XDG_STATE_HOME/mcp-proxy`, else `~/.local/state/mcp-proxy`", textField("state_dir",
 		"Directory for what outlives a restart; relative to the directory of the file. Empty keeps everything in memory.", `"state"`, func(p *Proxy) *string { return &p.StateDir })),
+	groupField("kept_results", "Bounds of results that are kept for servers with `oversize: resource`.", `{"max_age": "1h"}`, keptResultFields, func(p *Proxy) *KeptResults { return &p.KeptResults }),
 	pinField("What `pin` is for servers that do not say it themselves.", "`false`", func(p *Proxy) *Pin { return &p.Pin }),
 	durationField("stream_after", "How long a request may stay unanswered before its answer becomes an event stream.", `"1s"`, 0,
 		func(p *Proxy) *time.Duration { return &p.StreamAfter }),

@@ -33,6 +33,7 @@ var toolFields = []field[ToolOverride]{
 	textField("title", "Takes the place of its title.", `"Find things"`, func(t *ToolOverride) *string { return &t.Title }),
 	textField("description", "Takes the place of its description.", `"Finds things by name."`, func(t *ToolOverride) *string { return &t.Description }),
 	durationField("call_timeout", "Takes the place of the server's `call_timeout`.", `"10m"`, time.Millisecond, func(t *ToolOverride) *time.Duration { return &t.CallTimeout }),
+	withDefault("that of the server", sizeField("max_result_size", "Takes the place of the server's `max_result_size`.", `"1MiB"`, 1<<10, func(t *ToolOverride) *int64 { return &t.MaxResultSize })),
 	boolField("disabled", "Leaves the tool out.", `true`, func(t *ToolOverride) *bool { return &t.Disabled }),
 	{key: "arguments", typ: "object of objects", doc: "Values of arguments, by their names. `{\"fixed\": VALUE}` is sent with every call; clients neither see the argument nor may give it. `{\"default\": VALUE}` is sent where a client gives none.",
 		example: `{"path": {"fixed": "/data"}, "limit": {"default": 10}}`, def: "none", read: readArguments, show: showArguments},
@@ -129,6 +130,10 @@ var serverFields = []field[draft]{
 	groupField("prompt_policy", "Which prompts are offered, by the names the server itself uses.", `{"deny": ["draft_*"]}`, promptFields,
 		func(d *draft) *Policy { return &d.PromptPolicy }),
 	lazyField(lazyDoc, "`false`", func(d *draft) **Lazy { return &d.Lazy }),
+	withDefault("`0`, none", sizeField("max_result_size", "The longest result of a tool, in bytes or as `64KiB`, `1MiB`; at least 1 KiB. A tool can have its own.", `"64KiB"`, 1<<10,
+		func(d *draft) *int64 { return &d.MaxResultSize })),
+	choiceField("oversize", "What becomes of a longer result. `refuse`: the client gets an error that says so. `resource`: it gets the beginning and the link of a resource under which the whole is kept for a while.", `"resource"`,
+		func(d *draft) *Oversize { return &d.Oversize }, []Oversize{OversizeRefuse, OversizeResource}),
 	pinField("`true`: a tool is offered only while its name, description, title, annotations and schemas are what was approved. What is there on first use counts as approved; what changes or comes later is withheld until `mcp-proxy approve`. `\"strict\"`: nothing counts as approved on first use either.",
 		"that of `proxy.pin`", func(d *draft) *Pin { return &d.Pin }),
 	groupField("elicitation", "What happens when the server asks the person behind a client.", `{"timeout": "1m"}`, elicitationFields, func(d *draft) *Elicitation { return &d.Elicitation }),
@@ -141,7 +146,7 @@ var serverFields = []field[draft]{
 
 // serverLater are keys of a server that another version will know.
 var serverLater = []string{
-	"forward_caller_auth", "auth", "reinit_on_expired_session", "max_result_size",
+	"forward_caller_auth", "auth", "reinit_on_expired_session",
 }
 
 func withDefault[T any](def string, f field[T]) field[T] {

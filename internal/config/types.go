@@ -80,6 +80,9 @@ type Server struct {
 	Tasks       Tasks
 	Lazy        *Lazy
 	Pin         Pin
+	// MaxResultSize bounds the results of tools, in bytes; 0 for no bound. Oversize says what happens to a longer one.
+	MaxResultSize int64
+	Oversize      Oversize
 	// Tools are changes to single tools, by wire name.
 	Tools       map[string]ToolOverride
 	RequestMeta json.RawMessage // a JSON object, or nil
@@ -130,6 +133,7 @@ type ToolOverride struct {
 	Name, Title, Description string
 	CallTimeout              time.Duration
 	Disabled                 bool
+	MaxResultSize            int64
 	Arguments                []ArgumentOverride // in the order of the file
 }
 
@@ -140,6 +144,22 @@ type ArgumentOverride struct {
 	Fixed json.RawMessage
 	// Default is the JSON value of calls that give none.
 	Default json.RawMessage
+}
+
+// Oversize says what happens to results that are over their bound.
+type Oversize string
+
+// The ways to deal with them.
+const (
+	OversizeRefuse   Oversize = "refuse"
+	OversizeResource Oversize = "resource" // kept for a while, to be read in pages
+)
+
+// KeptResults bounds the results that are kept because they were too long for an answer.
+type KeptResults struct {
+	MaxBytes int64
+	MaxItems int
+	MaxAge   time.Duration
 }
 
 // Replay says which calls are repeated after a lost connection.
@@ -228,6 +248,7 @@ type Proxy struct {
 	Sessions       Sessions
 	Log            Log
 	Pin            Pin // of servers that say nothing
+	KeptResults    KeptResults
 	StateDir       string
 	// AllowStdio is false where no program may be started, whatever the servers say.
 	AllowStdio bool

@@ -37,6 +37,8 @@ const (
 	LimitSSEEvents = "sse_event"
 	LimitRevoked   = "revoked_sessions" // ended sessions that are remembered
 	LimitResume    = "resume_buffer"    // what is kept for clients that come back
+	LimitResult    = "result_size"      // results of tools that were over max_result_size
+	LimitKept      = "kept_results"     // results that were not kept, or not for as long as they should be
 )
 
 // The repairs that are made.
@@ -74,7 +76,8 @@ func New(reg prometheus.Registerer) *Counters {
 		c.dropped.WithLabelValues(w)
 	}
 	for _, l := range []string{LimitBody, LimitFrame, LimitDepth, LimitSessions, LimitStreams, LimitInFlight, LimitBuffered, LimitPages,
-		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitParked, LimitQueue, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume} {
+		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitParked, LimitQueue, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume,
+		LimitResult, LimitKept} {
 		c.limits.WithLabelValues(l)
 	}
 	return c

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -33,7 +34,12 @@ func (p *Proxy) Capabilities(viewKey string) string {
 // capabilities are those that are the same in both eras.
 func (p *Proxy) capabilities(viewKey string) string {
 	if u := p.single(viewKey); u != nil && u.Peer() != nil {
-		return capabilitiesOf(u.Peer())
+		own := capabilitiesOf(u.Peer())
+		if u.Config().Oversize == config.OversizeResource && !u.Peer().Has("resources") {
+			own = strings.TrimSuffix(own, "}") + `,"resources":{}}` // which are the results that the proxy keeps
+			own = strings.Replace(own, "{,", "{", 1)
+		}
+		return own
 	}
 	return aggregateCapabilities
 }

@@ -69,6 +69,9 @@ func (p *Proxy) Forget(id string) {
 	p.pins.forget(id)
 }
 
+// BoundKept changes the bounds of results that are kept.
+func (p *Proxy) BoundKept(b config.KeptResults) { p.stash.bound(b) }
+
 // tellGrace is how long clients are not told of a reload, so that they are told of all its changes at once.
 const tellGrace = 2 * time.Second
 

@@ -34,7 +34,9 @@ type call struct {
 	clock   clock
 	longest *time.Timer
 	asks    asks
-	empty   int // rounds in which a modern upstream has asked for nothing
+	// shortened says that the answer is the proxy's, in the place of one that was too long.
+	shortened bool
+	empty     int // rounds in which a modern upstream has asked for nothing
 	// unlink parts the life of the call from that of the request that it came with, which a parked call outlives.
 	unlink func() bool
 	parked bool

@@ -23,6 +23,9 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 		}
 	}()
 	if kind, key, ok := c.routed(); ok {
+		if a, ok := c.readKept(kind, key); ok {
+			return c.finish(a, OK)
+		}
 		it, refusal := c.route(kind, key)
 		if it != nil && it.stand != nil && it.stand.calls {
 			it, refusal = c.inner(it)

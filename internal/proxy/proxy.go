@@ -34,6 +34,8 @@ type Options struct {
 	ListGrace time.Duration
 	// Memory keeps what upstreams offer over restarts; nil keeps nothing.
 	Memory Memory
+	// KeptResults bounds the results that are kept because they were too long for an answer.
+	KeptResults config.KeptResults
 	// Approvals tell which tools of pinned servers are offered; nil trusts what is there on first use, and forgets it.
 	Approvals *pins.Store
 }
@@ -51,6 +53,7 @@ type Proxy struct {
 
 	links    *links
 	pins     *pinning
+	stash    *stash
 	taskIDs  *taskSealer
 	board    *taskBoard
 	pages    *pages
@@ -78,6 +81,7 @@ func New(o Options, relay *Relay) *Proxy {
 		metrics: NewMetrics(o.Registry, s.ids), catalog: newCatalog(o.Upstreams.All(), o.Log, o.Count), cancel: func() {}}
 	p.set.Store(s)
 	p.pins = newPinning(o.Approvals, o.Log, o.Registry)
+	p.stash = newStash(o.KeptResults, o.Count)
 	p.links, p.pages, p.parked, p.visits = newLinks(), newPages(), newParkings(), newVisits()
 	p.base, p.endBase = context.WithCancelCause(context.Background())
 	p.watching.of = map[*upstream.Upstream]map[string]*watch{}
@@ -210,6 +214,7 @@ func (p *Proxy) EndParked() { p.parked.stop() }
 func (p *Proxy) Stop() {
 	p.cancel()
 	p.EndParked()
+	p.stash.stop()
 	p.endBase(CauseShutdown)
 	p.runs.Wait()
 	p.background.Wait()

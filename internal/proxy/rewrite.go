@@ -144,6 +144,7 @@ func (c *call) configured(p *wire.Patch, add []member) []member {
 
 // result makes the client's answer of an upstream's.
 func (c *call) result(f *wire.Frame) (Answer, Outcome) {
+	f = c.within(f)
 	outcome := OK
 	if c.method == "tools/call" && string(f.Body.Get(f.Raw, "isError").Of(f.Raw)) == "true" {
 		outcome = ToolError
@@ -151,7 +152,9 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 	down, up := c.req.Caller.Era, c.peer.Era
 	var p wire.Patch
 	p.Reset(f.Raw)
-	c.exposeURIs(&p, f)
+	if !c.shortened {
+		c.exposeURIs(&p, f)
+	}
 	if down == wire.Modern && up == wire.Modern && string(f.Body.Get(f.Raw, "resultType").Of(f.Raw)) == typeInput && !c.labelInputs(&p, f) {
 		c.p.metrics.serverRequest(c.up, methodElicit, Denied)
 		text := c.up + "::" + c.item.Wire + ": the server asks the person behind the client, which the configuration declines (elicitation.mode)"
