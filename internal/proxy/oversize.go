@@ -73,7 +73,7 @@ func (c *call) instead(f *wire.Frame, at wire.Span, result *wire.Object, bound i
 		b = append(b, c.beginning(kept, at.End-at.Start, bound)...)
 		// Structured content cannot be cut. A result that has none is one that its schema allows only if it is an error
 		// (2025-11-25, server/tools, "Output Schema").
-		failed = failed || c.item.offer.obj.Has(c.item.offer.raw, "outputSchema")
+		failed = failed || c.promisesStructure()
 	}
 	if failed {
 		b = append(b, `,"isError":true`...)
@@ -84,6 +84,13 @@ func (c *call) instead(f *wire.Frame, at wire.Span, result *wire.Object, bound i
 		}
 	}
 	return append(b, '}')
+}
+
+// promisesStructure says whether the client has seen an output schema of this tool.
+func (c *call) promisesStructure() bool {
+	text := c.item.text[classOf(c.req.Caller.Era)]
+	obj, _ := wire.ObjectAt(text, wire.Span{End: len(text)})
+	return obj.Has(text, "outputSchema")
 }
 
 // toolName names the tool in texts; of a task that was asked for later only its server is known.
