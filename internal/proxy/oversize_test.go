@@ -368,6 +368,11 @@ func TestKeptResultsAreBounded(t *testing.T) {
 			}
 			return e
 		}
+		held := func() string {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return fmt.Sprint(s.order.Len(), s.bytes, len(s.held), s.sweeps != nil)
+		}
 		has := func(e *stashed) bool { return s.get(e.token, &Caller{Principal: e.principal}) != nil }
 		if s.put(&stashed{body: strings.Repeat("x", 1001)}) {
 			t.Error("more is kept than there is room for")
@@ -381,24 +386,24 @@ func TestKeptResultsAreBounded(t *testing.T) {
 		put("a", 1)
 		put("b", 1)
 		put("c", 1)
-		if s.order.Len() != 4 || has(third) || !has(small) {
-			t.Errorf("%d are kept", s.order.Len())
+		if has(third) || !has(small) || held() != "4 103 4 true" {
+			t.Errorf("kept are %s", held())
 		}
 		pass(59 * time.Second)
 		late := put("late", 10)
 		pass(2 * time.Second)
 		synctest.Wait()
-		if has(small) || !has(late) || s.order.Len() != 1 || s.bytes != 10 || len(s.held) != 1 {
-			t.Errorf("after a minute %d are kept, %d bytes", s.order.Len(), s.bytes)
+		if has(small) || !has(late) || held() != "1 10 1 true" {
+			t.Errorf("after a minute kept are %s", held())
 		}
 		pass(time.Minute)
 		synctest.Wait()
-		if s.order.Len() != 0 || s.bytes != 0 || s.sweeps != nil {
-			t.Error("what is too old stays until somebody asks")
+		if held() != "0 0 0 false" {
+			t.Errorf("what is too old stays until somebody asks: %s", held())
 		}
 		put("a", 900)
 		s.bound(config.KeptResults{MaxBytes: 100, MaxItems: 4, MaxAge: time.Minute})
-		if s.bytes != 0 {
+		if held() != "0 0 0 true" {
 			t.Error("a lower bound changes nothing")
 		}
 		s.bound(config.KeptResults{MaxBytes: 100, MaxAge: time.Minute})
