@@ -5,6 +5,9 @@
 // cancel, and come back to a stream that was cut. Servers that are started through npx rest, come back, and are killed in
 // the middle of a call.
 //
+// Lazy lists and profiles are shown with the same clients before a server of 300 tools, and what the lists cost is counted
+// with a tokenizer.
+//
 // The tests need the npm packages of test/npm. MCP_PROXY_INTEROP names the folder they are installed in; without it
 // the tests are skipped. "make interop" sets it.
 package interop
