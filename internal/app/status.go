@@ -17,7 +17,7 @@ func (a *App) Status() httpd.Status {
 		s.Status = httpd.StatusReady
 	}
 	counts, unapproved := a.proxy.Counts(), a.proxy.Unapproved()
-	for _, u := range a.ups.All() {
+	for _, u := range a.ups.Shown() {
 		n := counts[u.ID]
 		one := a.upstreamStatus(u, n[proxy.Tool], n[proxy.Prompt], n[proxy.Resource]+n[proxy.Template])
 		if one.Unapproved = unapproved[u.ID]; one.Unapproved > 0 {
@@ -65,7 +65,7 @@ func (a *App) begun() bool {
 
 func (a *App) upstreamStatus(u *upstream.Upstream, tools, prompts, resources int) httpd.Upstream {
 	st := u.Status()
-	out := httpd.Upstream{ID: u.ID, State: st.State, Transport: string(u.Config().Transport), Tools: tools, Prompts: prompts,
+	out := httpd.Upstream{ID: u.ID, State: string(st.State), Transport: string(u.Config().Transport), Tools: tools, Prompts: prompts,
 		Resources: resources, Restarts: st.Failures, Slots: map[string]int{}, Stderr: st.Stderr}
 	if st.Peer != nil {
 		out.Era, out.ProtocolVersion = st.Peer.Era.String(), st.Peer.Version
@@ -73,9 +73,6 @@ func (a *App) upstreamStatus(u *upstream.Upstream, tools, prompts, resources int
 	}
 	if f := st.Failure; f != nil {
 		out.LastError = &httpd.Failure{Stage: f.Stage, Message: f.Message, At: f.At}
-	}
-	if err := a.proxy.ListFailure(u.ID); err != nil && st.Up {
-		out.LastError = &httpd.Failure{Stage: "list", Message: err.Error(), At: time.Now()}
 	}
 	if !st.NextRetry.IsZero() {
 		out.NextRetry = &st.NextRetry

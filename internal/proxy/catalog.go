@@ -204,6 +204,7 @@ func (c *catalog) refresh(ctx context.Context, r *refresher) error {
 	before := c.listings[u.ID]
 	c.mu.Unlock()
 	after := l.fetch(ctx, before)
+	u.Listed(after.partial)
 	c.publish(u, after)
 	r.keep(c, after)
 	return after.partial

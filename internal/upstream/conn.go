@@ -19,6 +19,8 @@ type Outgoing struct {
 	// Task is the task that the request asks about for as long as it runs, so that what the server asks for the task finds
 	// it on a channel that several calls share; empty for none.
 	Task string
+	// Quiet says that the request is the proxy's own and asks for nothing that the server could have a question about.
+	Quiet bool
 	// Params are the further headers of modern HTTP that mirror annotated arguments.
 	Params []Param
 	// Headers are those of the client's request that the upstream gets as well; over stdio they stand in the frame.

@@ -128,11 +128,10 @@ type refusedError struct{ text string }
 func (e *refusedError) Error() string { return "initialize was refused: " + e.text }
 
 func (h *handshaker) discover(ctx context.Context) (*Peer, error) {
-	meta := `{"` + wire.MetaProtocolVersion + `":"` + wire.LatestModern + `","` + wire.MetaClientInfo + `":` + h.clientInfo() + `,"` +
-		wire.MetaClientCapabilities + `":` + clientCapabilities + `}`
-	f, err := h.ask(ctx, "server/discover", `{"_meta":`+meta+`}`)
+	params := h.discoverParams(wire.LatestModern)
+	f, err := h.ask(ctx, "server/discover", params)
 	if err == nil && wantsAnother(f) {
-		f, err = h.ask(ctx, "server/discover", `{"_meta":`+meta+`}`)
+		f, err = h.ask(ctx, "server/discover", params)
 	}
 	if err != nil {
 		return nil, probeError(err)
@@ -160,6 +159,12 @@ func (h *handshaker) discover(ctx context.Context) (*Peer, error) {
 	}
 	// Some servers answer, but only name revisions of the other era.
 	return nil, fmt.Errorf("%w: it supports %s", errUseLegacy, strings.Join(r.Supported, ", "))
+}
+
+// discoverParams are those of server/discover in this revision.
+func (h *handshaker) discoverParams(revision string) string {
+	return `{"_meta":{"` + wire.MetaProtocolVersion + `":"` + revision + `","` + wire.MetaClientInfo + `":` + h.clientInfo() + `,"` +
+		wire.MetaClientCapabilities + `":` + clientCapabilities + `}}`
 }
 
 // wantsAnother says whether an answer refuses the revision and yet names the one that was asked with: the server is of this
@@ -229,10 +234,19 @@ func (h *handshaker) initialize(ctx context.Context) (*Peer, error) {
 // ask sends a request of our own and waits for its answer. It is not cancelled when ctx ends: initialize must not be,
 // and a connection whose handshake fails is closed anyway.
 func (h *handshaker) ask(ctx context.Context, method, params string) (*wire.Frame, error) {
+	return h.askAs(ctx, &Outgoing{Method: method}, params)
+}
+
+// askQuietly asks beside the calls of others: no question and no log message of the server can belong to it.
+func (h *handshaker) askQuietly(ctx context.Context, method, params string) (*wire.Frame, error) {
+	return h.askAs(ctx, &Outgoing{Method: method, Quiet: true}, params)
+}
+
+func (h *handshaker) askAs(ctx context.Context, out *Outgoing, params string) (*wire.Frame, error) {
 	id := h.nextID()
 	frame := append([]byte(`{"jsonrpc":"2.0","id":`), wire.AppendUpstreamID(nil, id)...)
-	frame = append(frame, `,"method":"`+method+`","params":`+params+`}`...)
-	x, err := h.conn.Start(ctx, &Outgoing{ID: id, Method: method, Frame: frame})
+	out.ID, out.Frame = id, append(frame, `,"method":"`+out.Method+`","params":`+params+`}`...)
+	x, err := h.conn.Start(ctx, out)
 	if err != nil {
 		return nil, err
 	}

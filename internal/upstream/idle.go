@@ -11,8 +11,11 @@ import (
 // errIdle means that a connection was ended because nobody has used it for idle_stop. It is no failure.
 var errIdle = errors.New("nobody has used the connection for idle_stop")
 
-// use lets a connection be used until it is lost, ctx ends or nobody has used it for idle_stop; it tells which.
-func (s *slot) use(ctx context.Context, c conn) error {
+// use lets a connection be used until it is lost, ctx ends, nobody has used it for idle_stop or it does not answer; it tells
+// which.
+func (s *slot) use(ctx context.Context, c conn, peer *Peer) error {
+	probes := newProber(ctx, s, c, peer)
+	defer probes.stop()
 	var check <-chan time.Time
 	if d := s.u.cfg.IdleStop; d > 0 {
 		check = time.After(d)
@@ -23,6 +26,12 @@ func (s *slot) use(ctx context.Context, c conn) error {
 			return c.Err()
 		case <-ctx.Done():
 			return ErrClosed
+		case <-probes.due:
+			probes.probe()
+		case r := <-probes.result:
+			if err := probes.ended(r); err != nil {
+				return err
+			}
 		case <-check:
 			left := s.rest()
 			if left <= 0 {

@@ -27,7 +27,7 @@ func wantLive(t *testing.T, p *program, started, live int) {
 func wantIdle(t *testing.T, u *Upstream, idle bool) {
 	t.Helper()
 	st := u.Status()
-	if u.Idle() != idle || (st.State == string(StateIdle)) != idle {
+	if u.Idle() != idle || (st.State == HealthIdle) != idle {
 		t.Errorf("Idle is %t and the state is %s, want idle: %t", u.Idle(), st.State, idle)
 	}
 	if !st.Up || st.Failure != nil || st.Failures != 0 {

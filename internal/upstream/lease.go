@@ -198,6 +198,7 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 	switch {
 	case best != nil:
 		best.inflight++
+		best.uses++
 		if exclusive && u.cfg.Prewarm {
 			u.warmShared()
 		}
@@ -299,6 +300,7 @@ func (l *Lease) Cancel(id uint64, reason string) {
 	if id == 0 {
 		return // no request is under way
 	}
+	l.s.set(func() { l.s.abandoned = time.Now() })
 	l.s.u.off.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
 		defer cancel()

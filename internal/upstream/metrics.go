@@ -69,26 +69,34 @@ type slotCollector struct{ set *Set }
 
 var (
 	upDesc    = prometheus.NewDesc("mcp_proxy_upstream_up", "Whether an upstream has a connection that takes calls.", []string{"upstream"}, nil)
+	stateDesc = prometheus.NewDesc("mcp_proxy_upstream_state", "What an upstream is at: 1 for its state, 0 for the others.", []string{"upstream", "state"}, nil)
 	slotsDesc = prometheus.NewDesc("mcp_proxy_upstream_slots", "Connections of an upstream by state.", []string{"upstream", "state"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c slotCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- upDesc
+	ch <- stateDesc
 	ch <- slotsDesc
 }
 
 // Collect implements prometheus.Collector.
 func (c slotCollector) Collect(ch chan<- prometheus.Metric) {
-	for _, u := range c.set.All() {
+	for _, u := range c.set.Shown() {
 		st := u.Status()
-		up := 0.0
-		if st.Up {
-			up = 1
+		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, oneIf(st.Up), u.ID)
+		for _, h := range Healths {
+			ch <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, oneIf(st.State == h), u.ID, string(h))
 		}
-		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, up, u.ID)
 		for _, s := range slotStates {
 			ch <- prometheus.MustNewConstMetric(slotsDesc, prometheus.GaugeValue, float64(st.Slots[s]), u.ID, string(s))
 		}
 	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

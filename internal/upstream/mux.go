@@ -43,7 +43,7 @@ func (m *mux) open(out *Outgoing) (*mailbox, error) {
 		return nil, m.err
 	}
 	box := newMailbox(m.env.budget, m.env.count)
-	box.standing, box.task = standing[out.Method], out.Task
+	box.standing, box.task = out.Quiet || standing[out.Method], out.Task
 	m.pending[out.ID] = box
 	return box, nil
 }

@@ -14,6 +14,9 @@ const settleTime = 250 * time.Millisecond
 // routed to it.
 func (u *Upstream) Retire(ctx context.Context, grace time.Duration) {
 	defer u.Stop()
+	u.mu.Lock()
+	u.retiring = true
+	u.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	settled := time.NewTimer(min(settleTime, grace))

@@ -160,6 +160,19 @@ func (s *Set) everyone() []*Upstream {
 	return append(slices.Clone(s.All()), s.retiring...)
 }
 
+// Shown gives the upstreams of the set, and after them those that retire and whose name no other has taken.
+func (s *Set) Shown() []*Upstream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.All())
+	for _, u := range s.retiring {
+		if !slices.ContainsFunc(all, func(o *Upstream) bool { return o.ID == u.ID }) {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
 // sweep ends what nobody uses any more.
 func (s *Set) sweep() {
 	t := time.NewTicker(time.Minute)

@@ -53,8 +53,11 @@ type slot struct {
 	declares  string // what a legacy server is told that the unit's client can do; empty for all that we can bring to one
 	lastUse   time.Time
 	// rested says that the connection before was ended for want of use; wake is closed when a call wants the next one.
-	rested bool
-	wake   chan struct{}
+	rested    bool
+	wake      chan struct{}
+	uses      uint64    // leases so far
+	missed    int       // probes in a row without an answer
+	abandoned time.Time // when a call was given up last that the server may still work on; zero after a sign of life
 	// generation names the process that is connected, whose memory ends with it; zero over HTTP.
 	generation uint64
 }
@@ -121,6 +124,7 @@ func (s *slot) live(ctx context.Context) error {
 	s.set(func() {
 		s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil
 		s.generation, s.rested = s.u.newGeneration(), false
+		s.missed, s.abandoned = 0, time.Time{}
 	})
 	s.u.firstEnded()
 	if s.unit != "" {
@@ -134,7 +138,7 @@ func (s *slot) live(ctx context.Context) error {
 	if s.unit == "" && s.index == 0 && peer.Era == wire.Modern {
 		news.Go(func() { s.listen(ctx, c, peer) })
 	}
-	if err = s.use(ctx, c); !errors.Is(err, errIdle) {
+	if err = s.use(ctx, c, peer); !errors.Is(err, errIdle) {
 		s.set(func() { s.conn, s.state = nil, StateDraining })
 	}
 	c.Close()
@@ -186,7 +190,7 @@ func (s *slot) restartReason() string {
 		return restartIdle
 	case errors.As(s.failure, &se) && se.stage != "run":
 		return restartHandshake
-	case s.u.cfg.Transport == config.TransportStdio:
+	case s.u.cfg.Transport == config.TransportStdio && !errors.Is(s.failure, errUnresponsive):
 		return restartExit
 	}
 	return restartTransport

@@ -84,7 +84,7 @@ func TestConnectTimeoutBoundsTheHandshake(t *testing.T) {
 		if st.Up || st.Failure == nil || !strings.Contains(st.Failure.Message, "connect_timeout (15s)") || st.Failure.Stage != "handshake" {
 			t.Errorf("the status is %+v, %+v", st, st.Failure)
 		}
-		if st.NextRetry.IsZero() || st.Failures != 1 || st.State != string(StateFailed) {
+		if st.NextRetry.IsZero() || st.Failures != 1 || st.State != HealthFailed {
 			t.Errorf("the status is %+v", st)
 		}
 		if got := strings.Join(p.received(), " "); got != "server/discover initialize" {
@@ -223,7 +223,7 @@ func TestAServerWithAMistake(t *testing.T) {
 		<-u.First()
 		_, err := u.Acquire(t.Context(), Unit{})
 		wantReason(t, err, ReasonUnavailable)
-		if st := u.Status(); !errors.Is(err, mistake) || st.Failure.Stage != "configuration" || st.State != string(StateFailed) {
+		if st := u.Status(); !errors.Is(err, mistake) || st.Failure.Stage != "configuration" || st.State != HealthFailed {
 			t.Errorf("acquire gives %v, the status is %+v", err, st)
 		}
 		if changes, _ := h.all(); changes != 1 {

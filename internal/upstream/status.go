@@ -10,7 +10,7 @@ import (
 type Status struct {
 	// Up says that calls are taken: there is a connection, or one is made for the next call.
 	Up    bool
-	State string // connecting, ready, idle, crash-looping, failed
+	State Health
 	Slots map[State]int
 	Peer  *Peer
 	// Failure is the last thing that went wrong, also when all is well again.
@@ -24,62 +24,62 @@ type Status struct {
 // HintSharing is what helps a server whose questions belong to nobody.
 const HintSharing = `give its entry "sharing": "session", so that each session has a connection of its own`
 
-// crashLoop is how many failures in a row make a crash loop.
-const crashLoop = 3
-
 // Status tells the state of the upstream.
 func (u *Upstream) Status() Status {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	st := Status{Slots: map[State]int{}, Failure: u.failure, State: string(StateConnecting), Unclear: u.unclear.Load()}
+	now := time.Now()
+	st := Status{Slots: map[State]int{}, Failure: u.failure, Unclear: u.unclear.Load()}
+	f := facts{stopped: u.ctx.Err() != nil, retiring: u.retiring, mistaken: u.cfg.Problem != nil, listsBroken: u.listFailure != nil}
 	for _, s := range u.shared {
 		if !s.started && u.cfg.Problem == nil && s.index > 0 {
 			continue // made when it is needed
 		}
-		state := s.state
-		if state == StateReady && s.inflight > 0 {
-			state = StateBusy
-		}
-		if state != StateIdle {
-			st.Slots[state]++
-		}
-		st.Failures = max(st.Failures, s.failures)
+		f.note(s, now, u.cfg.Restart.HealthyAfter)
+		s.countIn(st.Slots)
 		if s.peer != nil && st.Peer == nil {
 			st.Peer = s.peer
 		}
-		switch {
-		case s.conn != nil:
-			st.Up, st.State = true, string(StateReady)
-		case s.state == StateIdle && st.State != string(StateReady):
-			st.Up, st.State = true, string(StateIdle)
-		case s.rested:
-			st.Up = true // it is being woken
-		case s.state == StateFailed && !st.Up:
-			st.State, st.NextRetry = string(StateFailed), s.retry
+		if s.state == StateFailed && s.retry.After(now) && (st.NextRetry.IsZero() || s.retry.Before(st.NextRetry)) {
+			st.NextRetry = s.retry
 		}
 		if c, ok := s.conn.(*child); ok {
 			st.Stderr = c.stderr.last(stderrKept)
 		}
 	}
-	own := slices.Collect(maps.Values(u.keyed))
-	if u.spare != nil {
-		own = append(own, u.spare)
-	}
-	for _, s := range own {
-		state := s.state
-		if state == StateReady && s.inflight > 0 {
-			state = StateBusy
-		}
-		st.Slots[state]++
+	for _, s := range u.owned() {
+		s.countIn(st.Slots)
 	}
 	if st.Peer == nil {
 		st.Peer = u.remembered
 	}
-	if !st.Up && st.Failures >= crashLoop {
-		st.State = "crash-looping"
+	st.State, st.Failures = f.health(), f.failures
+	st.Up = !f.stopped && !f.mistaken && (f.connected > 0 || f.idle || f.waking)
+	if st.Up && u.listFailure != nil {
+		st.Failure = u.listFailure
 	}
-	if u.cfg.Problem != nil {
-		st.State, st.Slots = string(StateFailed), map[State]int{}
+	if f.mistaken {
+		st.Slots = map[State]int{}
 	}
 	return st
+}
+
+// countIn counts the slot under its state; one that rests is no connection. u.mu is held.
+func (s *slot) countIn(slots map[State]int) {
+	switch {
+	case s.state == StateIdle:
+	case s.state == StateReady && s.inflight > 0:
+		slots[StateBusy]++
+	default:
+		slots[s.state]++
+	}
+}
+
+// owned gives the slots of units, and the one that waits for its unit. u.mu is held.
+func (u *Upstream) owned() []*slot {
+	own := slices.Collect(maps.Values(u.keyed))
+	if u.spare != nil {
+		own = append(own, u.spare)
+	}
+	return own
 }

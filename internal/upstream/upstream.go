@@ -88,6 +88,9 @@ type Upstream struct {
 	changed chan struct{} // closed and replaced with every change of a slot
 	first   chan struct{} // closed once the first attempt has ended
 	failure *Failure
+	// listFailure is why the lists that were fetched last are not whole; nil where they are.
+	listFailure *Failure
+	retiring    bool // it is in the configuration no more
 	// watched are the resources whose updates are wanted; rewatch is closed and replaced when they change.
 	watched      []string
 	watchedTasks []string

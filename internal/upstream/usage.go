@@ -125,7 +125,7 @@ func (c childCollector) Collect(ch chan<- prometheus.Metric) {
 		sums[of.env.id] = s
 	}
 	totals := g.totals()
-	for _, u := range c.set.All() {
+	for _, u := range c.set.Shown() {
 		if u.cfg.Transport != config.TransportStdio {
 			continue
 		}
