@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/agents"
 	"github.com/mcp-proxy/mcp-proxy/internal/auth"
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
@@ -34,6 +35,8 @@ type Options struct {
 	Version string
 	// InProcess are the servers that live in this process, by the id of their configuration.
 	InProcess map[string]upstream.InProcess
+	// Functions are agents that are functions of this program, by the names of their entries.
+	Functions map[string]Function
 	// Offline makes an App without listeners, for looking at what it would offer.
 	Offline bool
 	// Stdio makes an App without listeners that serves one conversation, with ServeStdio.
@@ -73,6 +76,7 @@ type App struct {
 	sessions *session.Manager
 	reload   *reloader
 	registry *prometheus.Registry
+	web      *http.Client // for agents
 	makeUp   func(*config.Config, *config.Server) *upstream.Upstream
 	makeDoor func(*config.Config) (*httpd.Door, error)
 
@@ -92,6 +96,7 @@ type App struct {
 
 // New makes every part and binds the listeners. Nothing runs yet; what was made is given back where New fails.
 func New(o Options) (_ *App, err error) {
+	o.Config = o.withFunctions(o.Config)
 	a := &App{opt: o, log: o.Log, began: time.Now(), serving: make(chan error, 2)}
 	a.cfg.Store(o.Config)
 	defer func() {
@@ -115,6 +120,9 @@ func (a *App) setup() error {
 	a.cleanups.add("state", func(context.Context) error { return store.Close() })
 
 	upstream.EndLeftovers(store, a.log.Named("upstream"))
+	a.web = agents.NewClient()
+	a.cleanups.add("agents", func(context.Context) error { a.web.CloseIdleConnections(); return nil })
+
 	a.registry = obs.NewRegistry(a.opt.Version)
 	counters := count.New(a.registry)
 	budget := upstream.NewBudget(cfg.Limits.MaxBufferedBytes)
@@ -122,8 +130,12 @@ func (a *App) setup() error {
 	upMetrics := upstream.NewMetrics(a.registry)
 	relay := &proxy.Relay{}
 	a.makeUp = func(c *config.Config, s *config.Server) *upstream.Upstream {
-		return upstream.New(s, upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
-			Limits: c.Proxy.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Ledger: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version})
+		opts := upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
+			Limits: c.Proxy.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Ledger: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}
+		if s.Agent != nil && s.Transport == config.TransportInProcess {
+			return a.makeAgent(s, opts)
+		}
+		return upstream.New(s, opts)
 	}
 	a.ups = upstream.NewSet(a.upstreams(a.config()), upMetrics, a.registry)
 

@@ -16,6 +16,7 @@ import (
 // apply puts a configuration in force. What can fail is made first; where it fails, nothing has changed. It is called by
 // one goroutine at a time.
 func (a *App) apply(next *config.Config) error {
+	next = a.opt.withFunctions(next)
 	now := a.config()
 	if err := restartNeeded(now.Proxy, next.Proxy); err != nil {
 		return err

@@ -23,7 +23,7 @@ type Planned struct{ Upstream, Example, Transport string }
 func (a *App) Planned() []Planned {
 	var out []Planned
 	for _, u := range a.ups.All() {
-		out = append(out, Planned{u.ID, a.proxy.ExampleName(u.Config()), string(u.Config().Transport)})
+		out = append(out, Planned{u.ID, a.proxy.ExampleName(u.Config()), transportOf(u.Config())})
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func (a *App) Status() httpd.Status {
 	}
 	for _, c := range a.config().Servers {
 		if c.Disabled {
-			s.Upstreams = append(s.Upstreams, httpd.Upstream{ID: c.ID, State: "disabled", Transport: string(c.Transport)})
+			s.Upstreams = append(s.Upstreams, httpd.Upstream{ID: c.ID, State: "disabled", Transport: transportOf(c), Agent: agentOf(c)})
 		}
 	}
 	for _, n := range a.proxy.Names() {
@@ -65,7 +65,7 @@ func (a *App) begun() bool {
 
 func (a *App) upstreamStatus(u *upstream.Upstream, tools, prompts, resources int) httpd.Upstream {
 	st := u.Status()
-	out := httpd.Upstream{ID: u.ID, State: string(st.State), Transport: string(u.Config().Transport), Tools: tools, Prompts: prompts,
+	out := httpd.Upstream{ID: u.ID, State: string(st.State), Transport: transportOf(u.Config()), Agent: agentOf(u.Config()), Tools: tools, Prompts: prompts,
 		Resources: resources, Restarts: st.Failures, Slots: map[string]int{}, Stderr: st.Stderr}
 	if st.Peer != nil {
 		out.Era, out.ProtocolVersion = st.Peer.Era.String(), st.Peer.Version

@@ -22,6 +22,7 @@ var rooms = map[string][]string{
 	"internal/session":     {"internal/proxy", "internal/lines", "internal/wire", "internal/config"},
 	"internal/proxy":       {"internal/upstream", "internal/wire", "internal/config"},
 	"internal/upstream":    {"internal/credentials", "internal/wire", "internal/config"},
+	"internal/agents":      {"internal/wire", "internal/config"},
 	"internal/credentials": {},
 	"internal/lines":       {"internal/wire"},
 	"internal/wire":        {},
@@ -45,6 +46,7 @@ var testsOnly = []string{"internal/archtest", "internal/testmcp", "test", "bench
 var onlyWired = map[string][]string{
 	"internal/app":     {"cmd/mcp-proxy", "mcpproxy", "test", "bench"},
 	"internal/clients": {"cmd/mcp-proxy", "test", "bench"},
+	"internal/agents":  {"internal/app"},
 	"internal/demo":    {"cmd/mcp-proxy", "internal/app", "test", "bench"},
 }
 
@@ -65,7 +67,7 @@ var confinements = []confinement{
 	{
 		path: "github.com/modelcontextprotocol/go-sdk/mcp",
 		only: []string{
-			"internal/session", "internal/proxy", "internal/upstream", "internal/clients", "internal/app", "internal/demo",
+			"internal/session", "internal/proxy", "internal/upstream", "internal/clients", "internal/app", "internal/demo", "internal/agents",
 		},
 		reason: "relayed traffic stays raw; the typed structs lose members",
 	},

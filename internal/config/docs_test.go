@@ -57,6 +57,7 @@ func referenceTables() []docTable {
 	noVariables := func(string) (string, bool) { return "", false }
 	p, _ := newProxy(noVariables)
 	d := newDraft("")
+	_, agent := newAgent("", "")
 	return []docTable{
 		tableOf("server", "mcpServers.a", serverFields, d),
 		tableOf("restart", "mcpServers.a.restart", restartFields, &d.Restart),
@@ -68,6 +69,7 @@ func referenceTables() []docTable {
 		tableOf("resource_policy", "mcpServers.a.resource_policy", resourceFields, &d.ResourcePolicy),
 		tableOf("prompt_policy", "mcpServers.a.prompt_policy", promptFields, &d.PromptPolicy),
 		tableOf("lazy", "mcpServers.a.lazy", lazyFields, NewLazy(LazyOn)),
+		tableOf("agents", "agents.a", agentFields, agent),
 		tableOf("proxy", "proxy", proxyFields, &p),
 		tableOf("proxy.server", "proxy.server", infoFields, &p.Server),
 		tableOf("proxy.naming", "proxy.naming", namingFields, &p.Naming),

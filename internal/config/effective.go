@@ -18,10 +18,21 @@ const hidden = "<secret>"
 func (l *Loaded) PrintEffective(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	s := &shower{w: out, origins: l.origins}
-	s.line(roots[0] + ":" + map[bool]string{true: " {}"}[len(l.Config.Servers) == 0])
+	agents := slices.DeleteFunc(slices.Clone(l.Config.Servers), func(srv *Server) bool { return srv.Agent == nil })
+	s.line(roots[0] + ":" + map[bool]string{true: " {}"}[len(l.Config.Servers) == len(agents)])
 	s.indent++
 	for _, srv := range l.Config.Servers {
-		s.server(srv)
+		if srv.Agent == nil {
+			s.server(srv)
+		}
+	}
+	s.indent--
+	if len(agents) > 0 {
+		s.line("agents:")
+	}
+	s.indent++
+	for _, srv := range agents {
+		s.agent(srv)
 	}
 	s.indent--
 	p := l.Config.Proxy

@@ -30,17 +30,20 @@ func (r *reader) checkForwards(root *node, cfg *Config) {
 		for i, name := range s.ForwardHeaders {
 			s.ForwardHeaders[i] = textproto.CanonicalMIMEHeaderKey(name)
 			if cfg.Proxy.Auth.Mode != AuthNone && strings.EqualFold(name, cfg.Proxy.Auth.Header) {
-				r.serverMistake(root, s.ID, "forward_headers", "names proxy.auth.header, by which clients sign in here; it is never forwarded")
+				r.serverMistake(root, s, "forward_headers", "names proxy.auth.header, by which clients sign in here; it is never forwarded")
 			}
 		}
 	}
 }
 
 // serverMistake is one that shows when everything has been read.
-func (r *reader) serverMistake(root *node, id, key, text string) {
-	r.id = id
-	canon := place{canon: roots[0]}.member(member{key: id})
-	o := r.origins[canon.member(member{key: key}).canon]
-	r.mistake(place{path: joinPath(joinPath(r.rootOf(root), id), key)}, o.line, "%s", text)
+func (r *reader) serverMistake(root *node, s *Server, key, text string) {
+	r.id = s.ID
+	at, canon := r.rootOf(root), roots[0]
+	if s.Agent != nil {
+		at, canon = "agents", "agents"
+	}
+	o := r.origins[place{canon: canon}.member(member{key: s.ID}).member(member{key: key}).canon]
+	r.mistake(place{path: joinPath(joinPath(at, s.ID), key)}, o.line, "%s", text)
 	r.id = ""
 }

@@ -41,6 +41,10 @@ var companions = map[string]string{
 	"mcpServers.a.type": `"url": "http://h/mcp"`, "mcpServers.a": `"command": "/x"`,
 	"proxy.auth.tokens[].name": `"token": "t"`, "proxy.auth.tokens[].token": `"name": "n"`, "proxy.auth.tokens[].profile": `"name": "n", "token": "t"`,
 	"proxy.profiles.readers": `"servers": ["a"]`, "proxy.profiles.readers.servers": ``,
+	"agents.a": `"kind": "command", "command": "/x"`, "agents.a.kind": `"command": "/x"`,
+	"agents.a.model": `"kind": "openai", "url": "http://h/v1"`, "agents.a.api": `"kind": "openai", "url": "http://h/v1", "model": "m"`,
+	"agents.a.request": `"kind": "openai", "url": "http://h/v1", "model": "m"`,
+	"agents.a.tool":    `"kind": "mcp", "command": "/x"`, "agents.a.argument": `"kind": "mcp", "command": "/x"`,
 }
 
 // TestEveryKeyIsRead proves that no key is accepted without effect: the example of each changes what is loaded.
@@ -84,6 +88,9 @@ func sampleConfigs(path string, row docRow) (without, with string) {
 	if root == "mcpServers" && path != "mcpServers.a" {
 		command := strings.NewReplacer(`{"a": {`, `{"a": {"command": "/x", `)
 		return `{"mcpServers": ` + command.Replace(empty) + `}`, `{"mcpServers": ` + command.Replace(value) + `}`
+	}
+	if root == "agents" {
+		return `{"agents": ` + empty + `}`, `{"agents": ` + value + `}`
 	}
 	if root == "mcpServers" {
 		return `{"mcpServers": ` + empty + `}`, `{"mcpServers": ` + value + `}`

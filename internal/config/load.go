@@ -181,7 +181,7 @@ func (r *reader) tree(f Found) *node {
 	return root
 }
 
-// config reads the top level: the servers under one of the roots, and the section proxy.
+// config reads the top level: the servers under one of the roots, the agents, and the section proxy.
 func (r *reader) config(root *node, cfg *Config, o Options) {
 	top := place{}
 	if !r.isObject(top, root) {
@@ -196,6 +196,7 @@ func (r *reader) config(root *node, cfg *Config, o Options) {
 			if m.value.kind != kindNull {
 				readFields(r, place{path: here.path, canon: "proxy"}, m.value, proxyFields, &cfg.Proxy, proxyLater...)
 			}
+		case m.key == "agents": // after the servers
 		case slices.Contains(foreignTop, m.key), strings.HasPrefix(m.key, "x-"):
 			r.note(here, m.line, "is a setting of other clients and means nothing here")
 		default:
@@ -205,6 +206,9 @@ func (r *reader) config(root *node, cfg *Config, o Options) {
 	r.finishProxy(root, cfg, o)
 	if servers != nil {
 		r.servers(servers, cfg)
+	}
+	if agents := root.get("agents"); agents != nil {
+		r.agents(*agents, cfg)
 	}
 	r.checkReferences(root, cfg)
 }
@@ -223,7 +227,7 @@ func (r *reader) unknownTop(at place, m member) {
 		r.refuse(at, m.line, "unknown key; a server stands under mcpServers")
 		return
 	}
-	r.unknownKey(at, m, append([]string{"proxy"}, roots...), topLater)
+	r.unknownKey(at, m, append([]string{"proxy", "agents"}, roots...), topLater)
 }
 
 // chooseRoot gives the member that holds the servers. Two that hold some are refused: which wins would be a guess.
@@ -239,7 +243,7 @@ func (r *reader) chooseRoot(root *node) *member {
 			r.refuse(place{}.member(*m), m.line, "servers stand under %s (line %d) and under %s (line %d); put them under one key", chosen.key, chosen.line, m.key, m.line)
 		}
 	}
-	if chosen == nil {
+	if agents := root.get("agents"); chosen == nil && (agents == nil || agents.value.isEmpty()) {
 		r.warn(place{}, root.line, "no servers: there is no key mcpServers")
 	}
 	return chosen

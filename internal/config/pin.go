@@ -57,8 +57,12 @@ func (r *reader) checkPins(root *node, cfg *Config) {
 		r.refuse(at, line, homeless)
 	}
 	for _, s := range cfg.Servers {
+		if s.Agent != nil && s.Agent.Kind != AgentMCP {
+			s.Pin = PinOff // its tool is what this file says
+			continue
+		}
 		if s.Pin != "" && s.Pin != PinOff && cfg.Proxy.StateDir == "" {
-			r.serverMistake(root, s.ID, "pin", homeless)
+			r.serverMistake(root, s, "pin", homeless)
 		}
 		if s.Pin == "" {
 			s.Pin = cfg.Proxy.Pin

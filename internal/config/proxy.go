@@ -83,7 +83,7 @@ func (r *reader) checkReferences(root *node, cfg *Config) {
 	}
 	for _, s := range cfg.Servers {
 		if s.URL != "" && PointsAtSelf(s.URL.Reveal(), cfg.Proxy.Listen) {
-			r.serverMistake(root, s.ID, "url", "leads back to this proxy itself")
+			r.serverMistake(root, s, "url", "leads back to this proxy itself")
 		}
 	}
 	r.checkForwards(root, cfg)

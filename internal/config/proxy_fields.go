@@ -146,7 +146,7 @@ var proxyFields = []field[Proxy]{
 // proxyLater and topLater are keys that another version will know.
 var (
 	proxyLater = []string{"tracing", "admin_auth", "elicitation"}
-	topLater   = []string{"agents"}
+	topLater   []string
 )
 
 // bytesField is a size in bytes, from 1 KiB up.

@@ -93,15 +93,20 @@ func (r *reader) chooseTransport(at place, m member, entry *node, d *draft) {
 			r.mistake(at.member(*kind), kind.line, "%q goes with url, and this server has a command", kind.value.text)
 		}
 		d.Transport = TransportStdio
-		if r.noStdio && !d.Disabled {
-			r.mistake(at.member(*command), command.line, "starts a program, which proxy.allow_stdio: false forbids; run the server elsewhere and reach it by url")
-		}
+		r.mayStart(at, command, d)
 	case d.kind == string(TransportStdio):
 		r.mistake(at.member(*kind), kind.line, "%q goes with command, and this server has a url", kind.value.text)
 	default:
 		if d.TransportGuessed = d.Transport == ""; d.TransportGuessed {
 			d.Transport = TransportHTTP
 		}
+	}
+}
+
+// mayStart refuses programs where none may be started.
+func (r *reader) mayStart(at place, command *member, d *draft) {
+	if r.noStdio && !d.Disabled && command != nil {
+		r.mistake(at.member(*command), command.line, "starts a program, which proxy.allow_stdio: false forbids; run the server elsewhere and reach it by url")
 	}
 }
 
@@ -164,14 +169,23 @@ func (r *reader) withoutEffect(at place, entry *node, d *draft) {
 	if m := entry.get("limits"); m != nil && d.Transport != TransportStdio && d.Limits != (ChildLimits{}) {
 		r.mistake(at.member(*m), m.line, "bounds a program, and this server has a url: nothing could hold to it")
 	}
-	if m := entry.get("auth_token"); m != nil && d.Transport != TransportStdio {
-		for name := range d.Headers {
-			if strings.EqualFold(name, "Authorization") {
-				r.mistake(at.member(*m), m.line, "says the same as the header Authorization; keep one")
-			}
+	if d.Transport != TransportStdio {
+		r.checkSignIn(at, entry, d)
+	}
+}
+
+// checkSignIn refuses a credential that is given twice.
+func (r *reader) checkSignIn(at place, entry *node, d *draft) {
+	m := entry.get("auth_token")
+	if m == nil {
+		return
+	}
+	for name := range d.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			r.mistake(at.member(*m), m.line, "says the same as the header Authorization; keep one")
 		}
-		if u, err := url.Parse(d.URL.Reveal()); err == nil && u.User != nil {
-			r.mistake(at.member(*m), m.line, "says the same as the user in the url; keep one")
-		}
+	}
+	if u, err := url.Parse(d.URL.Reveal()); err == nil && u.User != nil {
+		r.mistake(at.member(*m), m.line, "says the same as the user in the url; keep one")
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -304,10 +305,16 @@ func readTools(r *reader, at place, n *node, d *draft) {
 }
 
 func readRequestMeta(r *reader, at place, n *node, d *draft) {
+	if raw, ok := r.rawObject(at, n); ok {
+		d.RequestMeta = raw
+	}
+}
+
+// rawObject reads an object that is kept as JSON; an empty one is none.
+func (r *reader) rawObject(at place, n *node) (json.RawMessage, bool) {
 	if !r.isObject(at, n) {
-		return
+		return nil, false
 	}
-	if value, ok := r.json(at, n); ok && !slices.Equal(value, []byte("{}")) {
-		d.RequestMeta = value
-	}
+	value, ok := r.json(at, n)
+	return value, ok && !slices.Equal(value, []byte("{}"))
 }

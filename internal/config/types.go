@@ -13,15 +13,20 @@ type Config struct {
 	Source string
 	// Dir is the directory that relative paths are resolved against.
 	Dir     string
-	Servers []*Server // in the order of the file
+	Servers []*Server // in the order of the file, with the agents behind them
 	Proxy   Proxy
 }
 
-// Server is one entry under mcpServers: an upstream.
+// Server is one entry under mcpServers or agents: an upstream.
 type Server struct {
 	ID string
 	// Problem is set when this entry has a mistake and startup is lenient: the server is failed with this reason.
 	Problem error
+
+	// Agent is what makes this entry an agent; nil for a server.
+	Agent *Agent
+	// Fresh gives each call a connection of its own that is made for it and ends with it.
+	Fresh bool
 
 	Disabled bool
 	// Transport is how the upstream is reached.

@@ -42,6 +42,7 @@ type Upstream struct {
 	ID              string         `json:"id"`
 	State           string         `json:"state"`
 	Transport       string         `json:"transport,omitempty"`
+	Agent           string         `json:"agent,omitempty"` // its kind; empty for a server
 	Era             string         `json:"era,omitempty"`
 	ProtocolVersion string         `json:"protocol_version,omitempty"`
 	ServerName      string         `json:"server_name,omitempty"`

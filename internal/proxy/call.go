@@ -46,10 +46,16 @@ type call struct {
 	lost     error
 	// publish makes a parked call one that can be taken up; it comes last, when nobody else looks at the call any more.
 	publish func()
+	input   string // of an agent
 }
 
 // forward sends the request to the owner of the item and brings back what comes for it.
 func (c *call) forward() (Answer, Outcome) {
+	if c.isAgent() {
+		if why := c.takeInput(); why != "" {
+			return Failure(c.rawID(), wire.CodeInvalidParams, c.item.Name+": "+why, nil), Invalid
+		}
+	}
 	if err := c.checkHeaders(); err != nil {
 		return Failure(c.rawID(), wire.CodeHeaderMismatch, err.Error(), nil), Invalid
 	}
@@ -77,8 +83,8 @@ func (c *call) forward() (Answer, Outcome) {
 	if c.req.Caller.Era == wire.Modern && c.peer.Era == wire.Legacy {
 		c.p.wantLevel(c.req.Caller.LogLevel) // such a server knows no levels of single requests
 	}
-	cancel = c.cancel
-	c.clock.start(c.callTimeout(), func() { cancel(CauseInactivity) })
+	inactive := c.cancel // another than before, where the call may be parked; the timer above may be reading that one
+	c.clock.start(c.callTimeout(), func() { inactive(CauseInactivity) })
 	defer func() { s.atUpstream.Observe((time.Since(began) - queued).Seconds()) }()
 	extra, a, o, ok := c.begin()
 	if !ok {

@@ -58,6 +58,9 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 
 // finish notes how the request ended: metrics and one line in the log.
 func (c *call) finish(a Answer, o Outcome) Answer {
+	if c.isAgent() {
+		a = c.agentFault(a, o)
+	}
 	a.Outcome = o
 	took := time.Since(c.began)
 	c.p.metrics.of(c.up, c.method).record(o, took)

@@ -54,6 +54,7 @@ type offer struct {
 	// taskOnly says that a legacy server runs the tool only as a task.
 	taskOnly bool
 	params   []paramHeader
+	agent    *agentTool // what is behind it; nil for what is no agent
 
 	once      sync.Once // guards what follows, which is made when it is searched
 	desc      string

@@ -90,6 +90,9 @@ func (m *merger) view(sel selection, p *plan) *view {
 // wireItems are the items of an upstream as they are, but for the arguments that are not left to clients.
 func (m *merger) wireItems(u *upstream.Upstream, add func(*Item) bool) {
 	m.offered(u, func(o *offer) {
+		if o.withheld != "" && u.Config().Agent != nil {
+			return // there is nothing to show in its place
+		}
 		it := &Item{Kind: o.kind, Name: o.wire, Wire: o.wire, Upstream: u, offer: o, raw: true}
 		if o.kind == Tool {
 			over := u.Config().Tools[o.wire]
@@ -104,6 +107,13 @@ func (m *merger) wireItems(u *upstream.Upstream, add func(*Item) bool) {
 func (m *merger) offered(u *upstream.Upstream, f func(*offer)) {
 	l := m.listings[u.ID]
 	if l == nil {
+		return
+	}
+	if a := u.Config().Agent; a != nil {
+		o := agentOffer(a, l.offers[Tool])
+		if _, waits := m.waiting[u.ID][o.behind()]; !waits {
+			f(o)
+		}
 		return
 	}
 	// Resources first: tools may point at them.

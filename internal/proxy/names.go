@@ -105,7 +105,10 @@ func hashOf(s string, n int) string {
 
 // ExampleName shows how the names of an upstream's tools will look.
 func (p *Proxy) ExampleName(s *config.Server) string {
-	const stand = "TOOL"
+	stand := "TOOL"
+	if s.Agent != nil {
+		stand = s.Agent.Name
+	}
 	name, _ := p.set.Load().names.name(s, stand, false)
 	return name
 }

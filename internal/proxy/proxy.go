@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -259,10 +260,16 @@ func (p *Proxy) Counts() map[string][4]int {
 
 // ListFailure tells why the lists of an upstream are not whole; nil where they are.
 func (p *Proxy) ListFailure(id string) error {
-	if l := p.catalog.listing(id); l != nil {
-		return l.partial
+	l := p.catalog.listing(id)
+	if l == nil {
+		return nil
 	}
-	return nil
+	if u := p.ups.Get(id); u != nil && u.Config().Agent != nil && l.partial == nil {
+		if o := agentOffer(u.Config().Agent, l.offers[Tool]); o.withheld != "" {
+			return fmt.Errorf("the agent cannot be offered: %s", o.withheld)
+		}
+	}
+	return l.partial
 }
 
 // Listed says whether the lists of an upstream are known.

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
@@ -28,8 +29,8 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	var p wire.Patch
 	p.Reset(f.Raw)
 	p.Replace(f.ID, id)
-	if it.Name != it.Wire {
-		p.Replace(c.key, wire.AppendString(nil, it.Wire))
+	if name := c.mirrored(); it.Name != it.Wire || c.isAgent() {
+		p.Replace(c.key, wire.AppendString(nil, cmp.Or(name, it.Wire)))
 	}
 	c.rewriteMeta(&p, id)
 	c.patchArguments(&p)
@@ -44,10 +45,15 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	for _, m := range extra {
 		p.Insert(&f.Body, m.name, m.value)
 	}
+	args, params := withArguments(f.Body.Get(f.Raw, "arguments").Of(f.Raw), it.over.Arguments), it.offer.params
+	if c.isAgent() {
+		args, params = it.offer.agent.arguments(c.input), it.offer.agent.params
+		p.Replace(f.Body.Get(f.Raw, "arguments"), args)
+	}
 	out := &upstream.Outgoing{ID: c.upID, Method: f.Method, Name: c.mirrored(), Frame: p.Append(make([]byte, 0, p.Len()+1))}
 	out.Pauser, _ = c.req.Sink.(upstream.Pauser)
-	if c.peer.Era == wire.Modern && len(it.offer.params) > 0 {
-		out.Params = headersFor(it.offer.params, withArguments(f.Body.Get(f.Raw, "arguments").Of(f.Raw), it.over.Arguments))
+	if c.peer.Era == wire.Modern && len(params) > 0 {
+		out.Params = headersFor(params, args)
 	}
 	if it.Upstream.Config().URL != "" {
 		out.Headers = c.forwardedHeaders()
@@ -59,6 +65,9 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 func (c *call) mirrored() string {
 	if c.method == "completion/complete" {
 		return ""
+	}
+	if c.isAgent() {
+		return c.item.offer.agent.tool
 	}
 	return c.item.Wire
 }
@@ -150,6 +159,9 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 		outcome = ToolError
 	}
 	down, up := c.req.Caller.Era, c.peer.Era
+	if c.isAgent() && !wantsMore(f) {
+		return c.agentResult(f), outcome
+	}
 	var p wire.Patch
 	p.Reset(f.Raw)
 	if !c.shortened {

@@ -159,7 +159,7 @@ func (c *call) begin() (extra []member, _ Answer, _ Outcome, ok bool) {
 		if c.asksForTask() && c.viewHasTasks() {
 			return nil, c.noTask(), Invalid, false
 		}
-		c.tasks.relays = c.req.Caller.Era == wire.Modern && c.req.Caller.Caps&CapTasks != 0 && !c.lease.Once()
+		c.tasks.relays = c.req.Caller.Era == wire.Modern && c.req.Caller.Caps&CapTasks != 0 && c.mayShowTask()
 		return nil, Answer{}, OK, true
 	}
 	return c.beginLegacy()
@@ -169,7 +169,7 @@ func (c *call) begin() (extra []member, _ Answer, _ Outcome, ok bool) {
 func (c *call) beginLegacy() (extra []member, _ Answer, _ Outcome, ok bool) {
 	cfg := c.item.Upstream.Config().Tasks
 	switch {
-	case c.asksForTask() && !c.lease.Once():
+	case c.asksForTask() && c.mayShowTask():
 		c.tasks.relays = true
 		return nil, Answer{}, OK, true
 	case !c.item.offer.taskOnly:
@@ -182,6 +182,10 @@ func (c *call) beginLegacy() (extra []member, _ Answer, _ Outcome, ok bool) {
 	ttl := appendInt([]byte(`{"ttl":`), int(cfg.Timeout.Milliseconds()))
 	return []member{{taskMember, append(ttl, '}')}}, Answer{}, OK, true
 }
+
+// mayShowTask says whether the client may see a task of the server: where its connection outlives the call, and what it
+// ends with is not made into something else.
+func (c *call) mayShowTask() bool { return !c.lease.Once() && !c.isAgent() }
 
 // asksForTask says whether a legacy client asks for its call to become a task.
 func (c *call) asksForTask() bool {

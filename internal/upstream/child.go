@@ -44,35 +44,50 @@ type child struct {
 	stopping chan struct{}
 }
 
+func newChild(e *env) *child {
+	return &child{env: e, stderr: newTailLog(e.log, e.count, e.mask), exited: make(chan struct{}), gone: make(chan struct{}), stopping: make(chan struct{})}
+}
+
 // startChild starts the command of an upstream in a process group of its own.
 func startChild(e *env, cfg *config.Server) (*child, error) {
-	cmd, err := command(cfg)
+	c := newChild(e)
+	ends, err := c.begin(cfg)
 	if err != nil {
 		return nil, err
 	}
-	c := &child{env: e, cmd: cmd, exited: make(chan struct{}), gone: make(chan struct{}), stopping: make(chan struct{})}
-	c.stderr = newTailLog(e.log, e.count, e.mask)
-	if c.cgroup, err = limited(cfg.Limits); err != nil {
-		return nil, err
-	}
-	ends, err := c.launch()
-	if err != nil {
-		c.cgroup.remove()
-		return nil, startError(cfg, cmd, err)
-	}
-	e.log.Info("child started", zap.Int("pid", cmd.Process.Pid), zap.String("command", filepath.Base(cfg.Command)))
+	e.log.Info("child started", zap.Int("pid", c.cmd.Process.Pid), zap.String("command", filepath.Base(cfg.Command)))
 	c.stdout = ends[1]
 	c.pipe = newPipe(e, ends[0])
 	c.pipe.why = c.why
 	c.pipe.broken = func(error) { c.kill() }
 	c.pumps.Go(func() { c.pipe.run(c.stdout) })
 	c.pumps.Go(func() { c.stderr.drain(ends[2]) })
-	if e.brood != nil {
-		e.brood.add(c)
-	}
-	e.usage.begin(c)
+	c.enlist()
 	go c.wait(ends[2])
 	return c, nil
+}
+
+// begin starts the command within its limits and gives our ends of its streams: stdin to write, stdout and stderr to read.
+func (c *child) begin(cfg *config.Server) (ends [3]*os.File, err error) {
+	if c.cmd, err = command(cfg); err != nil {
+		return ends, err
+	}
+	if c.cgroup, err = limited(cfg.Limits); err != nil {
+		return ends, err
+	}
+	if ends, err = c.launch(); err != nil {
+		c.cgroup.remove()
+		return ends, startError(cfg, c.cmd, err)
+	}
+	return ends, nil
+}
+
+// enlist lets the process be seen by who measures and by who ends all at once.
+func (c *child) enlist() {
+	if c.env.brood != nil {
+		c.env.brood.add(c)
+	}
+	c.env.usage.begin(c)
 }
 
 // launch starts the process and gives our ends of its streams: stdin to write, stdout and stderr to read.
@@ -139,6 +154,22 @@ func closeAll(files ...*os.File) {
 
 // wait sees the process end, ends what is left of its group, lets the pipes run dry, and reaps it.
 func (c *child) wait(stderr *os.File) {
+	c.reap()
+	// What the process wrote before its end is still read; a process outside the group that holds the pipes is not
+	// waited for.
+	timer := time.AfterFunc(drainAfterExit, func() { closeAll(c.stdout, stderr) })
+	c.pumps.Wait()
+	timer.Stop()
+	closeAll(c.stdout, stderr)
+	_ = c.pipe.w.Close()
+	c.pipe.wg.Stop()
+	c.forget()
+	c.env.log.Info("child ended", zap.Int("pid", c.cmd.Process.Pid), zap.String("status", c.status.Error()))
+	close(c.gone)
+}
+
+// reap waits for the end of the process, and ends what is left of its group.
+func (c *child) reap() {
 	waitExit(c.cmd.Process)
 	// The group is told before the process is reaped: until then its number cannot belong to anybody else.
 	signalGroup(c.cmd.Process, false)
@@ -148,20 +179,14 @@ func (c *child) wait(stderr *os.File) {
 	close(c.exited)
 	endGroup(c.cmd.Process)
 	c.cgroup.remove()
-	// What the process wrote before its end is still read; a process outside the group that holds the pipes is not
-	// waited for.
-	timer := time.AfterFunc(drainAfterExit, func() { closeAll(c.stdout, stderr) })
-	c.pumps.Wait()
-	timer.Stop()
-	closeAll(c.stdout, stderr)
-	_ = c.pipe.w.Close()
-	c.pipe.wg.Stop()
+}
+
+// forget takes the process off the lists: nothing of it is left.
+func (c *child) forget() {
 	if c.env.brood != nil {
 		c.env.brood.remove(c)
 	}
 	c.drop()
-	c.env.log.Info("child ended", zap.Int("pid", c.cmd.Process.Pid), zap.String("status", c.status.Error()))
-	close(c.gone)
 }
 
 func (c *child) exitError(err error) error {

@@ -153,7 +153,7 @@ func (u *Upstream) unitKey(unit Unit) (key string, once bool) {
 	if u.cfg.Sharing != config.SharingSession {
 		return "", false
 	}
-	if unit.Key == "" {
+	if unit.Key == "" || u.cfg.Fresh {
 		return fmt.Sprintf("call/%d", u.NextID()), true
 	}
 	return unit.Key, false

@@ -47,6 +47,9 @@ func (u *Upstream) Status() Status {
 			st.Stderr = c.stderr.last(stderrKept)
 		}
 	}
+	if u.spoken != nil {
+		st.Stderr = u.spoken.last(stderrKept)
+	}
 	for _, s := range u.owned() {
 		s.countIn(st.Slots)
 	}

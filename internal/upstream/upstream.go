@@ -77,8 +77,9 @@ type Upstream struct {
 	off    group // what is sent off anybody's path
 	use    use
 	brood  brood
-	gate   gate // max_concurrency
-	single gate // serialize
+	spoken *tailLog // the stderr of the last run of a program that is no server
+	gate   gate     // max_concurrency
+	single gate     // serialize
 
 	mu      sync.Mutex
 	era     *wire.Era

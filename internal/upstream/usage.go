@@ -126,7 +126,7 @@ func (c childCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 	totals := g.totals()
 	for _, u := range c.set.Shown() {
-		if u.cfg.Transport != config.TransportStdio {
+		if u.cfg.Transport != config.TransportStdio && (u.cfg.Agent == nil || u.cfg.Agent.Kind != config.AgentCommand) {
 			continue
 		}
 		s := sums[u.ID]

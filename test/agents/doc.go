@@ -1,0 +1,3 @@
+// Package agents tests agents behind the built program: what clients of both eras see of them, and that their work ends
+// with their calls.
+package agents
