@@ -36,6 +36,8 @@ func commands() []command {
 		{"check", "[--config FILE] [--connect] [--print] [--strict]", "tell every mistake of a configuration, and the final names", check},
 		{"stdio", "[--config FILE | --url URL] [--profile NAME | --server ID] [--log-level L]", "serve one client over stdin and stdout, or connect it with a running proxy", stdio},
 		{"call", "[--url URL | --config FILE] NAME [JSON]", "call one tool and print its result", call},
+		{"connect", "CLIENT [--write] [--url URL] [--name NAME] [--token-env VARIABLE]", "show, or write, what a client needs to use a running proxy", connect},
+		{"import", "CLIENT...", "print a configuration with the servers that other clients have", importServers},
 		{"approve", "[--config FILE] [--list] [--connect] [SERVER [TOOL...]]", "show and approve the tools of pinned servers that are new or have changed", approve},
 		{"health", "[--url URL]", "exit 0 if a running proxy is alive, for health checks", health},
 		{"demo-server", "[--http ADDR]", "run a small MCP server to try things with", demoServer},

@@ -63,6 +63,7 @@ var confinements = []confinement{
 	{path: "github.com/go-chi/chi", only: []string{"internal/httpd"}, reason: "routing is the door's business"},
 	{path: "os/exec", only: []string{"internal/upstream"}, reason: "children have one owner"},
 	{path: "go.yaml.in/yaml", only: []string{"internal/config"}, reason: "configuration is read in one place"},
+	{path: "github.com/pelletier/go-toml", only: []string{"internal/config"}, reason: "configuration is read in one place"},
 	{path: "github.com/tailscale/hujson", only: []string{"internal/config"}, reason: "configuration is read in one place"},
 	{
 		path: "github.com/modelcontextprotocol/go-sdk/mcp",
