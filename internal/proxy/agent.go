@@ -48,6 +48,17 @@ func agentOffer(a *config.Agent, tools []*offer) *offer {
 	return o
 }
 
+// fault says why what an upstream offers is not all there; for an agent also that it offers nothing that fits.
+func (l *listing) fault(s *config.Server) error {
+	if s.Agent == nil || l.partial != nil {
+		return l.partial
+	}
+	if o := agentOffer(s.Agent, l.offers[Tool]); o.withheld != "" {
+		return fmt.Errorf("the agent cannot be offered: %s", o.withheld)
+	}
+	return nil
+}
+
 // behind is the name that the upstream calls the tool of an agent.
 func (o *offer) behind() string {
 	if o.agent == nil {

@@ -204,7 +204,10 @@ func (c *catalog) refresh(ctx context.Context, r *refresher) error {
 	before := c.listings[u.ID]
 	c.mu.Unlock()
 	after := l.fetch(ctx, before)
-	u.Listed(after.partial)
+	fault := after.fault(u.Config())
+	if u.Listed(fault); fault != nil && after.partial == nil {
+		c.log.Warn("what the server of an agent offers does not fit", zap.String("upstream", u.ID), zap.Error(fault)) // asking again would not help
+	}
 	c.publish(u, after)
 	r.keep(c, after)
 	return after.partial

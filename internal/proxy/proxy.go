@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -264,10 +263,8 @@ func (p *Proxy) ListFailure(id string) error {
 	if l == nil {
 		return nil
 	}
-	if u := p.ups.Get(id); u != nil && u.Config().Agent != nil && l.partial == nil {
-		if o := agentOffer(u.Config().Agent, l.offers[Tool]); o.withheld != "" {
-			return fmt.Errorf("the agent cannot be offered: %s", o.withheld)
-		}
+	if u := p.ups.Get(id); u != nil {
+		return l.fault(u.Config())
 	}
 	return l.partial
 }
