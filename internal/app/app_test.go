@@ -181,6 +181,23 @@ func TestAStrictStartThatIsInterrupted(t *testing.T) {
 	}
 }
 
+// A listener that fails is noticed while a strict start still waits for its servers.
+func TestServingFailsDuringAStrictStart(t *testing.T) {
+	o := options(t, `,"startup":"strict"`, nil)
+	o = withServer(o, "silent", func(ctx context.Context, _ io.ReadWriteCloser) error { <-ctx.Done(); return nil })
+	a, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- a.Run(t.Context()) }()
+	eventually(t, "serving", func() bool { return clients.Health(t.Context(), a.URL()) == nil })
+	_ = a.listeners[0].Close()
+	if err := <-done; err == nil || !strings.HasPrefix(err.Error(), "serving on ") {
+		t.Errorf("Run gives %v", err)
+	}
+}
+
 func withServer(o Options, id string, serve upstream.InProcess) Options {
 	cfg := *o.Config.Servers[0]
 	cfg.ID, cfg.Transport, cfg.Disabled = id, config.TransportInProcess, false

@@ -118,15 +118,35 @@ func (a *App) Kill() { a.ups.Kill() }
 // Run serves until ctx ends or something fails that nothing can go on without.
 func (a *App) Run(ctx context.Context) error {
 	a.Start()
-	err := a.strictly(ctx)
-	if err == nil {
-		err = a.unambiguous(ctx)
-	}
-	if err == nil {
+	ctx, cancel := context.WithCancel(ctx)
+	checked := make(chan error, 1)
+	a.serves.Go(func() { checked <- a.checkStart(ctx) })
+	err := a.await(ctx, checked)
+	cancel()
+	return errors.Join(err, a.Stop())
+}
+
+// await waits for what ends the proxy: a start that is not as it must be, a listener that fails, at whatever time, or ctx.
+func (a *App) await(ctx context.Context, checked <-chan error) error {
+	for {
 		select {
 		case <-ctx.Done():
-		case err = <-a.serving:
+			return nil
+		case err := <-a.serving:
+			return err
+		case err := <-checked:
+			if err != nil {
+				return err
+			}
+			checked = nil
 		}
 	}
-	return errors.Join(err, a.Stop())
+}
+
+// checkStart waits for the first attempts where the configuration says that a start with faults is none.
+func (a *App) checkStart(ctx context.Context) error {
+	if err := a.strictly(ctx); err != nil {
+		return err
+	}
+	return a.unambiguous(ctx)
 }

@@ -108,6 +108,47 @@ func idAtEdge(l line) uint64 {
 	return 0
 }
 
+// kindAtHead tells from the beginning of a message what it is: an answer, or something that the server says or asks on its own
+// account (KindRequest for both). Zero where neither is certain.
+func kindAtHead(head []byte) wire.Kind {
+	head = bytes.TrimLeft(head, " \t")
+	depth := 0
+	for i := 0; i < len(head); i++ {
+		switch head[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			end := endOfString(head, i+1)
+			after := bytes.TrimLeft(head[min(end+1, len(head)):], " \t")
+			if depth == 1 && head[0] == '{' && bytes.HasPrefix(after, []byte(":")) {
+				switch string(head[i+1 : end]) {
+				case "method":
+					return wire.KindRequest
+				case "result", "error":
+					return wire.KindResponse
+				}
+			}
+			i = end
+		}
+	}
+	return 0
+}
+
+// endOfString finds the quote that ends a string, or the end.
+func endOfString(b []byte, from int) int {
+	for i := from; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '"':
+			return i
+		}
+	}
+	return len(b)
+}
+
 var idName = []byte(`"id"`)
 
 // idIn reads the id whose name stands at that place, and gives what follows it.

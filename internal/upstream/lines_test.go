@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
 // readLines reads everything, at most so many lines.
@@ -153,6 +155,28 @@ func TestIDAtEdge(t *testing.T) {
 	} {
 		if got := idAtEdge(line{head: []byte(c.head), tail: []byte(c.tail)}); got != c.want {
 			t.Errorf("%s: id %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestKindAtHead(t *testing.T) {
+	for head, want := range map[string]wire.Kind{
+		`{"jsonrpc":"2.0","id":1,"result":{"a`:                        wire.KindResponse,
+		`  {"result" : {`:                                             wire.KindResponse,
+		`{"error":{"code":1,"message":"`:                              wire.KindResponse,
+		`{"jsonrpc":"2.0","method":"notifications/message","params":`: wire.KindRequest,
+		`{"id":1,"params":{"result":{}},"method":"x"`:                 wire.KindRequest,
+		`{"id":1,"params":{"result":{"a":"`:                           0,
+		`{"note":"\"result\":","x":["result":`:                        0,
+		`{"x":"result","y`:                                            0,
+		`{"result`:                                                    0,
+		`[{"result":1}`:                                               0,
+		`"result":`:                                                   0,
+		`debug: {"result":`:                                           0,
+		``:                                                            0,
+	} {
+		if got := kindAtHead([]byte(head)); got != want {
+			t.Errorf("%s: %v, want %v", head, got, want)
 		}
 	}
 }

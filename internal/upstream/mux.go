@@ -80,13 +80,25 @@ func (m *mux) fail(err error) {
 	}
 }
 
+// failLong ends the call whose answer is too long to be kept. Where its id cannot be found it can only be that of the one
+// call that is unanswered, if it is an answer at all: a notification or a request of the server costs no call.
+func (m *mux) failLong(l line, err error) bool {
+	kind := kindAtHead(l.head)
+	if kind == wire.KindRequest {
+		return false
+	}
+	id := idAtEdge(l)
+	if id == 0 && kind != wire.KindResponse {
+		return false
+	}
+	return m.failOne(id, err)
+}
+
 // failOne ends the call with that id; without one (zero), the only call there is.
 func (m *mux) failOne(id uint64, err error) bool {
 	m.mu.Lock()
-	if id == 0 && len(m.pending) == 1 {
-		for k := range m.pending {
-			id = k
-		}
+	if id == 0 {
+		id, _ = m.onlyPending()
 	}
 	box := m.pending[id]
 	delete(m.pending, id)
@@ -212,22 +224,28 @@ func (m *mux) owner(f *wire.Frame) *mailbox {
 func (m *mux) only() (only *mailbox) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	_, only = m.onlyPending()
+	return only
+}
+
+// onlyPending is only, with the id. m.mu is held.
+func (m *mux) onlyPending() (of uint64, only *mailbox) {
 	for id, at := range m.cancelled {
 		if time.Since(at) < cancelledFor {
-			return nil
+			return 0, nil
 		}
 		delete(m.cancelled, id)
 	}
-	for _, b := range m.pending {
+	for id, b := range m.pending {
 		switch {
 		case b.standing:
 		case only != nil:
-			return nil
+			return 0, nil
 		default:
-			only = b
+			of, only = id, b
 		}
 	}
-	return only
+	return of, only
 }
 
 // pong answers a ping.

@@ -67,7 +67,7 @@ func (p *pipe) line(l line) {
 	if l.tooLong {
 		p.env.count.Limit(count.LimitFrame)
 		err := &Error{Upstream: p.env.id, Reason: ReasonTransport, Err: fmt.Errorf("%w (%d bytes)", errFrameTooLong, p.env.maxFrame)}
-		if !p.failOne(idAtEdge(l), err) {
+		if !p.failLong(l, err) {
 			p.env.noise("a line that is too long", l.head)
 		}
 		return

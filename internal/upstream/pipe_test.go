@@ -208,6 +208,27 @@ func TestALineOverTheBoundCostsItsCallOnly(t *testing.T) {
 	}
 }
 
+// A line that is too long and whose id is not to be found fails the only call if it is an answer, and else none: what a
+// server says on its own account, or by mistake, has an answer of no call in it.
+func TestALineOverTheBoundWithoutAnID(t *testing.T) {
+	big := strings.Repeat("x", 5000)
+	for name, c := range map[string]struct{ text, want string }{
+		"an answer":            {`{"jsonrpc":"2.0","result":{"t":"` + big + `"},"id":1,"x":"` + big + `"}`, "broken"},
+		"an announcement":      {`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + big + `"}}`, "answer"},
+		"a question, our id":   {`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"t":"` + big + `"}}`, "answer"},
+		"a question, id last":  {`{"jsonrpc":"2.0","method":"sampling/createMessage","params":{"t":"` + big + `"},"id":1}`, "answer"},
+		"noise":                {big, "answer"},
+		"nobody can tell what": {`{"x":"` + big + `"}`, "answer"},
+	} {
+		r := newRig(t)
+		r.env.maxFrame = 1000
+		_, boxes := feed(t, r, c.text+"\n"+`{"jsonrpc":"2.0","id":1,"result":{}}`+"\n", 1)
+		if got := outcome(boxes[1]); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // A server that asks and asks without reading the replies must not pile up goroutines or memory.
 func TestAFloodOfPingsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -120,7 +120,7 @@ func (c *sseConn) tooLong(head []byte, events *wire.EventReader) {
 	l := line{head: head}
 	l.tail, _ = events.Skip() // its error comes again with the next event
 	err := &Error{Upstream: e.id, Reason: ReasonTransport, Err: fmt.Errorf("%w (%d bytes)", errFrameTooLong, e.maxFrame)}
-	if !c.failOne(idAtEdge(l), err) {
+	if !c.failLong(l, err) {
 		e.noise("an event that is too long", head)
 	}
 }
