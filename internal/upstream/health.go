@@ -32,7 +32,6 @@ type facts struct {
 	idle                        bool // a shared slot rests
 	waking                      bool // a shared slot that rested is being connected
 	failures                    int  // in a row, the most of any shared slot
-	unproven                    bool // a slot is up after a crash loop, and not for healthy_after yet
 	missed                      int  // probes in a row without an answer
 	listsBroken                 bool // not all lists could be fetched
 }
@@ -45,7 +44,7 @@ func (f facts) health() Health {
 		return HealthDraining
 	case f.mistaken:
 		return HealthFailed
-	case f.connected > 0 && (f.broken > 0 || f.unproven || f.missed > 0 || f.listsBroken):
+	case f.connected > 0 && (f.broken > 0 || f.missed > 0 || f.listsBroken):
 		return HealthDegraded
 	case f.connected > 0:
 		return HealthReady
@@ -60,13 +59,12 @@ func (f facts) health() Health {
 }
 
 // note adds what one shared slot contributes. u.mu is held.
-func (f *facts) note(s *slot, now time.Time, healthyAfter time.Duration) {
+func (f *facts) note(s *slot) {
 	f.failures = max(f.failures, s.failures)
 	f.missed = max(f.missed, s.missed)
 	switch {
 	case s.conn != nil:
 		f.connected++
-		f.unproven = f.unproven || s.failures >= crashLoop && now.Sub(s.upSince) < healthyAfter
 	case s.state == StateIdle:
 		f.idle = true
 	case s.rested:

@@ -22,7 +22,6 @@ func TestHealthFollowsFromFacts(t *testing.T) {
 		{facts{waking: true, failures: crashLoop}, HealthConnecting},
 		{facts{connected: 1}, HealthReady},
 		{facts{connected: 1, failures: crashLoop}, HealthReady},
-		{facts{connected: 1, unproven: true, failures: crashLoop}, HealthDegraded},
 		{facts{connected: 2, broken: 1}, HealthDegraded},
 		{facts{connected: 1, missed: 1}, HealthDegraded},
 		{facts{connected: 1, listsBroken: true}, HealthDegraded},

@@ -35,7 +35,7 @@ func (u *Upstream) Status() Status {
 		if !s.started && u.cfg.Problem == nil && s.index > 0 {
 			continue // made when it is needed
 		}
-		f.note(s, now, u.cfg.Restart.HealthyAfter)
+		f.note(s)
 		s.countIn(st.Slots)
 		if s.peer != nil && st.Peer == nil {
 			st.Peer = s.peer
