@@ -131,7 +131,7 @@ func (a *App) setup() error {
 	relay := &proxy.Relay{}
 	a.makeUp = func(c *config.Config, s *config.Server) *upstream.Upstream {
 		opts := upstream.Options{Log: a.log.Named("upstream"), Count: counters, Metrics: upMetrics, Budget: budget,
-			Limits: c.Proxy.Limits, Quota: quota, Observer: relay, Tasks: relay, Memory: store, Ledger: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}
+			Limits: c.Proxy.Limits, Quota: quota, Observer: relay, Tasks: relay, Own: relay, Memory: store, Ledger: store, Serve: a.opt.InProcess[s.ID], Version: a.opt.Version}
 		if s.Agent != nil && s.Transport == config.TransportInProcess {
 			return a.makeAgent(s, opts)
 		}

@@ -95,7 +95,7 @@ func TestDefaults(t *testing.T) {
 		ID: "a", Transport: TransportStdio, Command: "/x", Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1,
 		ConnectTimeout: time.Minute, CallTimeout: 2 * time.Minute, MaxCallTime: 30 * time.Minute,
 		Restart:  Restart{time.Second, time.Minute, 2, 30 * time.Second},
-		MaxQueue: 1000, Replay: ReplaySafe, Start: StartEager, Pin: PinOff, Oversize: OversizeRefuse, ProbeInterval: time.Minute,
+		MaxQueue: 1000, Replay: ReplaySafe, Start: StartEager, Pin: PinOff, CatalogScope: ScopeGlobal, ReinitOnExpiredSession: true, Oversize: OversizeRefuse, ProbeInterval: time.Minute,
 		Elicitation: Elicitation{ElicitationRelay, 5 * time.Minute, true}, Tasks: Tasks{true, time.Second, 10 * time.Minute, 0},
 	}
 	if !reflect.DeepEqual(*cfg.Servers[0], server) {

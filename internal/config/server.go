@@ -21,7 +21,7 @@ func newDraft(id string) *draft {
 	return &draft{Server: Server{
 		ID: id, Protocol: ProtocolAuto, Sharing: SharingShared, Instances: 1, Start: StartEager,
 		CallTimeout: defaultCallTimeout, MaxCallTime: defaultMaxCallTime,
-		MaxQueue: 1000, Replay: ReplaySafe, Oversize: OversizeRefuse, ProbeInterval: time.Minute,
+		MaxQueue: 1000, Replay: ReplaySafe, ReinitOnExpiredSession: true, Oversize: OversizeRefuse, ProbeInterval: time.Minute,
 		Elicitation: Elicitation{Mode: ElicitationRelay, Timeout: 5 * time.Minute, Label: true},
 		Tasks:       Tasks{Enabled: true, PollInterval: time.Second, Timeout: 10 * time.Minute},
 		Restart:     Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second},
@@ -76,6 +76,7 @@ func (r *reader) finishServer(at place, m member, entry *node, d *draft) {
 		d.ToolPolicy.Expose = nil
 	}
 	r.withoutEffect(at, entry, d)
+	r.callersOwn(at, entry, d)
 	r.adviseCommand(at, entry, d)
 }
 

@@ -91,6 +91,8 @@ var serverFields = []field[draft]{
 		def: "none", read: readHeaders, show: showHeaders},
 	{key: "auth_token", typ: "string", doc: "Sent to `url` as `Authorization: Bearer ...`.", example: `"${TOKEN:-none}"`,
 		def: "none", read: readAuthToken, show: showAuthToken},
+	boolField("forward_caller_auth", "The server gets the client's own `Authorization` header, in a connection that serves no other credential. `auth_token` or such a header in `headers` wins over it. Clients must then sign in here with another header (`proxy.auth.header`).", `true`,
+		func(d *draft) *bool { return &d.ForwardCallerAuth }),
 	textsField("forward_headers", "Headers of the client's request that the server gets too: as headers, or over stdio under `forwarded_headers` in `_meta`. Credentials and headers of the protocol cannot be forwarded.", `["X-Request-Id"]`,
 		func(d *draft) *[]string { return &d.ForwardHeaders }, isForwardable),
 	{key: "type", typ: "`stdio`, `http`, `sse`", doc: "How the server is reached; other spellings are listed below. Without it, `command` means `stdio`, and `url` means `http` with `sse` tried after it.",
@@ -114,6 +116,10 @@ var serverFields = []field[draft]{
 	durationField("max_call_time", "How long a call may take in all.", `"1h"`, time.Millisecond, func(d *draft) *time.Duration { return &d.MaxCallTime }),
 	withDefault("`0`, never", durationField("idle_stop", "After this time without a call or a watched resource the connection is ended, and a program is stopped. What it offers stays listed; the next call starts it again.", `"15m"`, 0,
 		func(d *draft) *time.Duration { return &d.IdleStop })),
+	withDefault("`principal` with `forward_caller_auth`, else `global`", choiceField("catalog_scope", "For whom the server's lists are the same. `global`: everybody. `principal`: those who send the same forwarded credentials; others see what the server lists without any. `session`: with `sharing: session`, each session that has a connection of its own.", `"principal"`,
+		func(d *draft) *CatalogScope { return &d.CatalogScope }, []CatalogScope{ScopeGlobal, ScopePrincipal, ScopeSession})),
+	boolField("reinit_on_expired_session", "A session that the server has lost is opened again, and the call that found out is sent once more. Otherwise that call fails, and the next one gets a new connection.", `false`,
+		func(d *draft) *bool { return &d.ReinitOnExpiredSession }),
 	boolField("prewarm", "With `sharing: session` or `call`: keeps one connection ready beside those in use, so that a new session or a further call does not wait for a start.", `true`, func(d *draft) *bool { return &d.Prewarm }),
 	choiceField("start", "`eager` starts or reaches the server with the proxy. `lazy` does it when a call needs it, once it is known from an earlier run what the server offers (`state_dir`); until then it is started like the others.", `"lazy"`, func(d *draft) *Start { return &d.Start },
 		[]Start{StartEager, StartLazy}),
@@ -147,7 +153,7 @@ var serverFields = []field[draft]{
 
 // serverLater are keys of a server that another version will know.
 var serverLater = []string{
-	"forward_caller_auth", "auth", "reinit_on_expired_session",
+	"auth",
 }
 
 func withDefault[T any](def string, f field[T]) field[T] {

@@ -47,6 +47,12 @@ type Server struct {
 	// ForwardHeaders are the headers of clients that the server gets, in canonical form: as headers over HTTP, under
 	// "forwarded_headers" in _meta over stdio.
 	ForwardHeaders []string
+	// ForwardCallerAuth sends the client's Authorization on, unless the entry has a credential of its own: see ForwardsAuth.
+	ForwardCallerAuth bool
+	// CatalogScope says for whom the lists are the same.
+	CatalogScope CatalogScope
+	// ReinitOnExpiredSession replaces a session that the server has lost within the call that finds out.
+	ReinitOnExpiredSession bool
 
 	Protocol  Protocol
 	Sharing   Sharing
@@ -122,6 +128,16 @@ const (
 	SharingShared  Sharing = "shared"
 	SharingSession Sharing = "session"
 	SharingCall    Sharing = "call"
+)
+
+// CatalogScope says for whom the lists of an upstream are the same.
+type CatalogScope string
+
+// The scopes.
+const (
+	ScopeGlobal    CatalogScope = "global"    // for everybody
+	ScopePrincipal CatalogScope = "principal" // for those with the same forwarded credentials
+	ScopeSession   CatalogScope = "session"   // for one legacy session, where it has a connection of its own
 )
 
 // Start says when an upstream is started.

@@ -39,6 +39,7 @@ const (
 	LimitResume    = "resume_buffer"    // what is kept for clients that come back
 	LimitResult    = "result_size"      // results of tools that were over max_result_size
 	LimitKept      = "kept_results"     // results that were not kept, or not for as long as they should be
+	LimitOverlays  = "catalog_overlays" // lists of single callers that are kept
 )
 
 // The repairs that are made.
@@ -77,7 +78,7 @@ func New(reg prometheus.Registerer) *Counters {
 	}
 	for _, l := range []string{LimitBody, LimitFrame, LimitDepth, LimitSessions, LimitStreams, LimitInFlight, LimitBuffered, LimitPages,
 		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitParked, LimitQueue, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume,
-		LimitResult, LimitKept} {
+		LimitResult, LimitKept, LimitOverlays} {
 		c.limits.WithLabelValues(l)
 	}
 	return c

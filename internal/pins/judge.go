@@ -16,6 +16,9 @@ type Look struct {
 	Strict bool
 	// Whole says that Tools is all that there is: what waits and is not among them is forgotten.
 	Whole bool
+	// Part says that Tools is what one caller is offered. What waits and is not among them goes on waiting, and with the first
+	// such look the first use is over too.
+	Part bool
 }
 
 // Kind is what has happened to a tool; a closed set that is also a metric label.
@@ -63,7 +66,10 @@ func (r *record) judge(l *Look, tools []defined, now time.Time) verdict {
 		r.judgeTool(&v, one, !r.Known && !l.Strict, now)
 	}
 	if l.Whole {
-		v.changed = r.forget(seen) || v.changed || !r.Known
+		v.changed = r.forget(seen) || v.changed
+	}
+	if l.Whole || l.Part {
+		v.changed = v.changed || !r.Known
 		r.Known = true
 	}
 	return v

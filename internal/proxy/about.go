@@ -85,7 +85,10 @@ const (
 
 // Instructions are the text for a client of this view: one upstream's own, or what the configuration says and which
 // server offers what.
-func (p *Proxy) Instructions(viewKey string) string {
+func (p *Proxy) Instructions(viewKey string) string { return p.instructions(&Caller{View: viewKey}) }
+
+func (p *Proxy) instructions(c *Caller) string {
+	viewKey := c.View
 	if u := p.single(viewKey); u != nil {
 		if peer := u.Peer(); peer != nil {
 			return peer.Instructions
@@ -93,7 +96,7 @@ func (p *Proxy) Instructions(viewKey string) string {
 		return ""
 	}
 	var parts []string
-	v := p.view(&Caller{View: viewKey})
+	v := p.view(c)
 	if own := cmp.Or(v.instructions, p.set.Load().instructions); own != "" {
 		parts = append(parts, own)
 	}
@@ -145,7 +148,7 @@ func (p *Proxy) discover(caller *Caller) []byte {
 		b = wire.AppendString(b, v)
 	}
 	b = append(append(b, `],"capabilities":`...), p.withTasks(p.capabilities(caller.View), caller.View, wire.Modern)...)
-	if text := p.Instructions(caller.View); text != "" {
+	if text := p.instructions(caller); text != "" {
 		b = wire.AppendString(append(b, `,"instructions":`...), text)
 	}
 	// Who is up changes what is said here, so it is not kept for long.
@@ -154,10 +157,10 @@ func (p *Proxy) discover(caller *Caller) []byte {
 }
 
 // tail makes what a modern list carries beside its items.
-func (p *Proxy) tail(v *view, k Kind) []byte {
+func (p *Proxy) tail(listings map[string]*listing, v *view, k Kind) []byte {
 	ttl := int64(-1)
 	for _, u := range v.ups {
-		if l := p.catalog.listings[u.ID]; l != nil && len(l.offers[k]) > 0 && (ttl < 0 || l.ttl[k] < ttl) {
+		if l := listings[u.ID]; l != nil && len(l.offers[k]) > 0 && (ttl < 0 || l.ttl[k] < ttl) {
 			ttl = l.ttl[k]
 		}
 	}

@@ -20,6 +20,10 @@ type Answer struct {
 	Outcome Outcome
 	// Unknown says that it is about something that is not there, or not for this caller.
 	Unknown bool
+	// Status is the HTTP status that says what the answer says, and Authenticate the WWW-Authenticate headers that go with
+	// it; zero for none. They matter only where nothing has been written yet.
+	Status       int
+	Authenticate []string
 }
 
 // Parts gives the pieces of the frame in their order.

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
@@ -12,6 +14,7 @@ import (
 type settings struct {
 	ups          []*upstream.Upstream
 	ids          []string
+	scoped       []*upstream.Upstream // whose lists are not everybody's
 	naming       config.Naming
 	names        *namer
 	selections   []selection
@@ -31,6 +34,9 @@ func newSettings(ups []*upstream.Upstream, shape Shape) *settings {
 	s := &settings{ups: ups, naming: shape.Naming, info: serverInfo(shape.Server), instructions: shape.Server.Instructions}
 	for _, u := range ups {
 		s.ids = append(s.ids, u.ID)
+		if scope := u.Config().CatalogScope; scope == config.ScopePrincipal || scope == config.ScopeSession {
+			s.scoped = append(s.scoped, u)
+		}
 	}
 	s.names, s.selections = newNamer(shape.Naming, configsOf(ups)), selectionsOf(shape, s.ids)
 	return s
@@ -43,6 +49,16 @@ func configsOf(ups []*upstream.Upstream) (out []*config.Server) {
 	return out
 }
 
+// takes says whether a view takes from an upstream.
+func (s *settings) takes(view string, u *upstream.Upstream) bool {
+	for _, sel := range s.selections {
+		if sel.key == view {
+			return sel.takes(u)
+		}
+	}
+	return false
+}
+
 // Apply takes over what a reload has changed. The set of upstreams has been changed already; those that are new are
 // started after it, and what an upstream was last heard to offer stays until its successor has been listed. Clients are told
 // once of all that changes, within the grace. Apply is called between Start and Stop, and by one goroutine at a time.
@@ -51,6 +67,7 @@ func (p *Proxy) Apply(shape Shape) {
 	s := newSettings(p.ups.All(), shape)
 	p.metrics.keep(s.ids)
 	p.set.Store(s)
+	p.overlays.sweep(time.Now())
 	p.watching.move(before.ups, s.ups)
 	added := p.catalog.replace(s.ups)
 	for _, r := range added {
@@ -146,6 +163,7 @@ func (c *catalog) announce(before, after *snapshot) {
 			c.announceView(key, v, nil)
 		}
 	}
+	c.onRebase()
 }
 
 func (c *catalog) announceView(key string, before, after *view) {
@@ -172,16 +190,17 @@ func (w *watching) move(before, after []*upstream.Upstream) {
 	for _, u := range after {
 		successors[u.ID] = u
 	}
-	for _, old := range before {
-		u := successors[old.ID]
-		if u == nil || u == old || w.of[old] == nil {
+	for _, from := range slices.Collect(maps.Keys(w.of)) {
+		u := successors[from.up.ID]
+		if u == nil || u == from.up || !slices.Contains(before, from.up) {
 			continue
 		}
-		w.of[u] = w.of[old]
-		delete(w.of, old)
-		for _, one := range w.of[u] {
-			one.up = u
+		to := source{u, from.creds}
+		w.of[to] = w.of[from]
+		delete(w.of, from)
+		for _, one := range w.of[to] {
+			one.from = to
 		}
-		w.publish(u)
+		w.publish(to)
 	}
 }

@@ -79,6 +79,9 @@ func (c *call) forward() (Answer, Outcome) {
 		return c.fault(err)
 	}
 	c.peer = c.lease.Peer()
+	if own, ok := c.req.Caller.ownOf(c.item.Upstream); ok && own.session {
+		c.p.overlays.began(own) // by now the session has a connection of its own
+	}
 	c.mayPark()
 	if c.req.Caller.Era == wire.Modern && c.peer.Era == wire.Legacy {
 		c.p.wantLevel(c.req.Caller.LogLevel) // such a server knows no levels of single requests
@@ -249,14 +252,25 @@ func (c *call) notified(f *wire.Frame) {
 		for k := range kinds {
 			if kindInfo[k].changed == f.Method {
 				c.p.catalog.Changed(c.item.Upstream)
+				if own, ok := c.req.Caller.ownOf(c.item.Upstream); ok {
+					c.p.overlays.changed(own.key)
+				}
 				return
 			}
 		}
 		if f.Method == "notifications/resources/updated" {
-			c.p.catalog.Notification(c.item.Upstream, f)
+			c.updated(f)
 			return
 		}
 		c.req.Sink.Notify(f.Raw)
+	}
+}
+
+// updated passes on that a resource has been updated, which came on the stream of this call.
+func (c *call) updated(f *wire.Frame) {
+	from := source{up: c.item.Upstream, creds: keyOf(c.item.Upstream.Bound(c.req.Caller.Headers))}
+	if uri, ok := wire.DecodeString(f.Body.Get(f.Raw, "uri").Of(f.Raw)); ok {
+		c.p.updated(from, uri)
 	}
 }
 
@@ -268,6 +282,9 @@ func (c *call) fault(err error) (Answer, Outcome) {
 		if o := cause.outcome(); o == Cancelled || o == ClientGone {
 			return Answer{Ended: true}, o
 		}
+	}
+	if ch := upstream.ChallengeOf(err); ch != nil {
+		return c.denied(ch, err)
 	}
 	a, o := pathFault(c.rawID(), c.up, c.item.Wire, c.requestID(), err)
 	if o == Uncertain && cause == "" {

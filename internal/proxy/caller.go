@@ -22,6 +22,11 @@ type Caller struct {
 	Caps Caps
 	// LogLevel is the least level that the client asked for, in this request or for its session; empty for no log messages.
 	LogLevel string
+	// Headers are those that came with the request, by their canonical names; nil where the transport has none. Only what the
+	// configuration of an upstream names is taken from them.
+	Headers map[string][]string
+
+	own []owned // the overlays that it may have
 }
 
 // Request is one request of a client.
@@ -36,9 +41,6 @@ type Request struct {
 	// Param gives the value of a Mcp-Param header, decoded, and whether it is there and well-formed; nil where the
 	// transport has no headers.
 	Param func(name string) (value string, ok bool)
-	// Headers are those that came with the request, by their canonical names; nil where the transport has none. Only what an upstream's
-	// forward_headers name is taken from them.
-	Headers map[string][]string
 }
 
 // Sink takes what belongs to a request before its answer.
@@ -68,9 +70,15 @@ func (c *Caller) unit() upstream.Unit {
 	return upstream.Unit{Key: c.Unit, Ends: c.Era == wire.Legacy, Principal: c.Principal}
 }
 
+// credentials names what the owner of the item gets of the caller's credentials; empty for nothing.
+func (c *call) credentials() string {
+	return keyOf(c.item.Upstream.Credentials(c.req.Caller.Headers))
+}
+
 // unit is the caller's, with what is known of the call.
 func (c *call) unit() upstream.Unit {
 	u := c.req.Caller.unit()
+	u.Credentials = c.item.Upstream.Credentials(c.req.Caller.Headers)
 	cfg := c.item.Upstream.Config()
 	u.Beside = cfg.TrustAnnotations && c.item.offer.readOnly
 	if cfg.Sharing == config.SharingSession && u.Ends {

@@ -35,6 +35,9 @@ type catalog struct {
 	onChange  func(view string, changed [kinds]bool)
 	onUpdate  func(u *upstream.Upstream, uri string)
 	onTask    func(u *upstream.Upstream, at upstream.Place, f *wire.Frame)
+	onRebase  func()
+	onShared  func(u *upstream.Upstream)
+	onOwn     func(u *upstream.Upstream, of upstream.Owner, f *wire.Frame, what ownEvent) bool
 	onRefused func(u *upstream.Upstream, method string)
 	onAsked   func(ctx context.Context, u *upstream.Upstream, session string, f *wire.Frame) ([]byte, bool)
 	onVisited func(u *upstream.Upstream, f *wire.Frame)
@@ -70,7 +73,7 @@ func newRefresher(u *upstream.Upstream) *refresher {
 func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
 	cat := &catalog{log: log, count: c, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
 		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
-		onRefused: func(*upstream.Upstream, string) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {},
+		onRefused: func(*upstream.Upstream, string) {}, onRebase: func() {}, onShared: func(*upstream.Upstream) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {},
 		onAsked: func(context.Context, *upstream.Upstream, string, *wire.Frame) ([]byte, bool) { return nil, false },
 		onSaid:  func(*upstream.Upstream, string, *wire.Frame) {}, onVisited: func(*upstream.Upstream, *wire.Frame) {}}
 	for _, u := range ups {
@@ -113,6 +116,7 @@ func (c *catalog) Changed(u *upstream.Upstream) {
 	if r == nil {
 		return
 	}
+	c.onShared(u)
 	select {
 	case r.kick <- struct{}{}:
 	default:
@@ -148,7 +152,7 @@ func (c *catalog) run(ctx context.Context, r *refresher) {
 		case <-r.kick:
 		case <-again.C:
 		}
-		if r.u.Idle() && c.listing(r.u.ID) != nil || !r.u.Status().Up {
+		if r.u.AsksCallers() != nil || r.u.Idle() && c.listing(r.u.ID) != nil || !r.u.Status().Up {
 			c.firstDone(r)
 			continue
 		}

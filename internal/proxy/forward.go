@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -13,7 +14,7 @@ const forwardedMember = "forwarded_headers"
 func (c *call) forwardedHeaders() map[string][]string {
 	var h map[string][]string
 	for _, name := range c.item.Upstream.Config().ForwardHeaders {
-		if v := c.req.Headers[name]; len(v) > 0 {
+		if v := c.req.Caller.Headers[name]; len(v) > 0 {
 			if h == nil {
 				h = map[string][]string{}
 			}
@@ -35,16 +36,20 @@ func (c *call) forwarded(p *wire.Patch, add []member) []member {
 	if h == nil {
 		return add
 	}
+	return append(add, member{forwardedMember, forwardedObject(cfg.ForwardHeaders, h)})
+}
+
+// forwardedObject is how headers stand in _meta: their names in lower case, several values in one text.
+func forwardedObject(names []string, h map[string][]string) []byte {
 	obj := []byte{'{'}
-	for _, name := range cfg.ForwardHeaders {
-		if v := h[name]; len(v) > 0 {
+	for i, name := range names {
+		if v := h[name]; len(v) > 0 && !slices.Contains(names[:i], name) {
 			if len(obj) > 1 {
 				obj = append(obj, ',')
 			}
 			obj = append(wire.AppendString(obj, strings.ToLower(name)), ':')
 			obj = wire.AppendString(obj, strings.Join(v, ", "))
-			delete(h, name)
 		}
 	}
-	return append(add, member{forwardedMember, append(obj, '}')})
+	return append(obj, '}')
 }

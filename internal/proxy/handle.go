@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -14,6 +15,10 @@ import (
 // used for the call's own limits. The request's frame is not used after Handle returns.
 func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req *Request) Answer {
 	began := time.Now()
+	if with := p.personal(req.Caller); with != req.Caller {
+		own := *req
+		own.Caller, req = with, &own
+	}
 	c := &call{p: p, req: req, ctx: ctx, cancel: cancel, began: began, up: ourselves, method: req.Frame.Method}
 	flight := p.metrics.flying(ourselves)
 	defer func() {
@@ -31,7 +36,7 @@ func (p *Proxy) Handle(ctx context.Context, cancel context.CancelCauseFunc, req 
 			it, refusal = c.inner(it)
 		}
 		if it == nil {
-			return c.finish(refusal, Invalid)
+			return c.finish(refusal, refusedAs(refusal))
 		}
 		if it.stand != nil {
 			return c.finish(c.answerSearch(it))
@@ -89,6 +94,14 @@ func (c *call) requestID() string {
 // rawID is the id of the client's request as it wrote it.
 func (c *call) rawID() []byte { return c.req.Frame.ID.Of(c.req.Frame.Raw) }
 
+// refusedAs is the outcome of a request that was not routed.
+func refusedAs(a Answer) Outcome {
+	if a.Status != 0 {
+		return Denied
+	}
+	return Invalid
+}
+
 // routed tells which item a request is about, for the methods that go to an upstream.
 func (c *call) routed() (kind Kind, key wire.Span, ok bool) {
 	f := c.req.Frame
@@ -122,16 +135,35 @@ func (c *call) route(kind Kind, key wire.Span) (*Item, Answer) {
 			return nil, Failure(c.rawID(), wire.CodeInvalidParams, "tools/call: params.arguments must be an object", nil)
 		}
 	}
-	it := c.lookup(kind, name)
+	it := c.find(kind, name)
 	if it == nil {
 		// Right after a start the name may belong to an upstream that is still coming.
 		c.p.settle(c.ctx)
 		it = c.lookup(kind, name)
 	}
 	if it == nil {
+		if a, asks := c.asksForCredential(); asks {
+			return nil, a
+		}
 		return nil, c.unknown(kind, name)
 	}
 	return it, Answer{}
+}
+
+// find is lookup that waits, where what is looked for may be the caller's own, for what is missing of that.
+func (c *call) find(kind Kind, name string) *Item {
+	it := c.lookup(kind, name)
+	if len(c.req.Caller.own) == 0 || it != nil && it.stand == nil && !c.isOwn(it.Upstream) {
+		return it
+	}
+	c.p.overlays.await(c.ctx, c.req.Caller, false)
+	return c.lookup(kind, name)
+}
+
+// isOwn says whether what an upstream offers depends on this caller.
+func (c *call) isOwn(u *upstream.Upstream) bool {
+	_, ok := c.req.Caller.ownOf(u)
+	return ok
 }
 
 // settle waits for upstreams that have just been started, within the grace.
@@ -143,7 +175,7 @@ func (p *Proxy) settle(ctx context.Context) {
 }
 
 func (p *Proxy) view(c *Caller) *view {
-	s := p.catalog.snap.Load()
+	s := p.snapshot(c)
 	if v := s.views[c.View]; v != nil {
 		return v
 	}
@@ -152,7 +184,7 @@ func (p *Proxy) view(c *Caller) *view {
 
 var emptyView = func() *view {
 	v := newView(selection{})
-	v.seal(func(*view, Kind) []byte { return modernTail(0, []byte(`{"name":"mcp-proxy","version":"1"}`)) })
+	v.seal(func(*view, Kind) []byte { return modernTail(0, []byte(`{"name":"mcp-proxy","version":"1"}`)) }, true)
 	return v
 }()
 
@@ -219,6 +251,9 @@ func (c *call) own() (Answer, Outcome) {
 		return Result(c.rawID(), []byte("{}")), OK
 	case m == "server/discover" && caller.Era == wire.Modern:
 		c.p.settleLists(c.ctx)
+		if a, asks := c.asksForCredential(); asks {
+			return a, Denied
+		}
 		return Result(c.rawID(), c.p.discover(caller)), OK
 	case m == "logging/setLevel" && caller.Era == wire.Legacy:
 		return c.setLevel()
@@ -232,7 +267,14 @@ func (c *call) own() (Answer, Outcome) {
 func (c *call) list(k Kind) (Answer, Outcome) {
 	f, caller := c.req.Frame, c.req.Caller
 	c.p.settleLists(c.ctx)
-	snap, offset := c.p.catalog.snap.Load(), 0
+	c.p.overlays.await(c.ctx, caller, true)
+	if a, asks := c.asksForCredential(); asks {
+		return a, Denied
+	}
+	if c.req.Subscriptions != nil && len(caller.own) > 0 {
+		c.req.Subscriptions.hears(caller)
+	}
+	snap, offset := c.p.snapshot(caller), 0
 	if cursor := f.Body.Get(f.Raw, "cursor"); cursor.Ok() {
 		text, _ := wire.DecodeString(cursor.Of(f.Raw))
 		var ok bool
@@ -244,7 +286,7 @@ func (c *call) list(k Kind) (Answer, Outcome) {
 	if v == nil {
 		v = emptyView
 	}
-	if offset == 0 && len(v.listed[k]) <= pageItems {
+	if offset == 0 && len(v.listed[k]) <= pageItems && v.lists[k][classOf(caller.Era)] != nil {
 		return Result(c.rawID(), v.lists[k][classOf(caller.Era)]), OK
 	}
 	next := ""

@@ -199,4 +199,5 @@ type Item struct {
 	// unlisted says that it is not listed, though it is there.
 	unlisted bool
 	text     [classes][]byte // rendered
+	linked   bool            // its text names a resource by its qualified form
 }

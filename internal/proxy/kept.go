@@ -148,5 +148,5 @@ func (c *catalog) known() bool {
 func (p *Proxy) fresh(id string) bool {
 	l := p.catalog.listing(id)
 	u := p.ups.Get(id)
-	return l != nil && (!l.kept || u != nil && u.Idle())
+	return l != nil && (!l.kept || u != nil && u.Idle()) || p.listsForNobody(id)
 }

@@ -75,7 +75,7 @@ func (l *lister) all(ctx context.Context, k Kind) (out []*offer, ttl int64, err 
 			if isMethodNotFound(f) {
 				return out, 0, nil
 			}
-			return out, 0, fmt.Errorf("the server answers %s", l.u.Mask(string(f.Error.Of(f.Raw))))
+			return out, 0, fmt.Errorf("the server answers %s", l.lease.Mask(string(f.Error.Of(f.Raw))))
 		}
 		out = l.collect(k, f, out, names)
 		if fresh, _ := strconv.ParseInt(string(f.Body.Get(f.Raw, "ttlMs").Of(f.Raw)), 10, 64); page == 0 || fresh < ttl {

@@ -23,6 +23,8 @@ type merger struct {
 	lazies   map[shownKey]*Item
 	waiting  map[string]map[string]pins.Waiting // tools that nobody has approved, by upstream and wire name
 	report   []NameReport
+	sparing  bool             // lists are rendered when they are asked for
+	reuse    map[*offer]*Item // items that need not be made again where they are the same; nil for none
 }
 
 func newMerger(s *settings, listings map[string]*listing, log *zap.Logger, tail func(v *view, k Kind) []byte) *merger {
@@ -41,6 +43,9 @@ func (m *merger) build() *snapshot {
 		s.views[sel.key] = m.view(sel, plans[i])
 	}
 	m.withheldPins()
+	if !m.sparing {
+		s.named = m.common.byOffer()
+	}
 	s.names, s.waiting = m.report, m.waiting
 	return s
 }
@@ -70,7 +75,7 @@ func (m *merger) view(sel selection, p *plan) *view {
 		for _, u := range v.ups {
 			m.wireItems(u, v.add)
 		}
-		v.seal(m.tail)
+		v.seal(m.tail, !m.sparing)
 		return v
 	}
 	named := m.namesFor(sel, p)
@@ -83,7 +88,7 @@ func (m *merger) view(sel selection, p *plan) *view {
 	}
 	v.addStands(p)
 	m.reportStands(sel, v)
-	v.seal(m.tail)
+	v.seal(m.tail, !m.sparing)
 	return v
 }
 
@@ -167,6 +172,17 @@ func (m *merger) namesFor(sel selection, p *plan) *nameSet {
 	return n
 }
 
+// byOffer gives the items by what they were made of.
+func (n *nameSet) byOffer() map[*offer]*Item {
+	out := map[*offer]*Item{}
+	for _, items := range n.items {
+		for _, it := range items {
+			out[it.offer] = it
+		}
+	}
+	return out
+}
+
 // serves says whether the names would be the same with these tools of our own.
 func (n *nameSet) serves(p *plan) bool {
 	same := len(n.stands) == len(p.stands)
@@ -199,15 +215,15 @@ func (m *merger) fill(n *nameSet, ups []*upstream.Upstream) {
 			if o.kind == Tool || o.kind == Prompt {
 				it.Name, it.Why = m.namer.name(u.Config(), cmp.Or(it.over.Name, o.wire), conflicts[o.kind][o.wire] > 1)
 			}
-			if m.settle(n, it) {
+			if it = m.settle(n, it); it != nil {
 				n.items[u.ID] = append(n.items[u.ID], it)
 			}
 		})
 	}
 }
 
-// settle takes a name for an item, or does what the configuration says about one that is taken.
-func (m *merger) settle(n *nameSet, it *Item) bool {
+// settle takes a name for an item, or does what the configuration says about one that is taken; nil where it gets none.
+func (m *merger) settle(n *nameSet, it *Item) *Item {
 	owners := n.owners[it.Kind]
 	if first := owners[it.Name]; first != nil {
 		n.clashed = n.clashed || first.stand != nil
@@ -218,19 +234,28 @@ func (m *merger) settle(n *nameSet, it *Item) bool {
 			n.uris[it.Wire] = it.Name
 		case n.OnConflict != config.ConflictSuffix:
 			m.refuse(n, it, first)
-			return false
+			return nil
 		default:
 			it.Name, it.Why = m.namer.suffixed(it.Upstream.Config(), it.Wire, it.Name), whyConflict
 		}
 		if owners[it.Name] != nil {
 			m.refuse(n, it, owners[it.Name])
-			return false
+			return nil
 		}
 	}
+	if old := m.reuse[it.offer]; old != nil && n.same(it, old) {
+		it = old
+	} else {
+		it.render(n.uris)
+	}
 	owners[it.Name] = it
-	it.render(n.uris)
 	m.reported(n, it)
-	return true
+	return it
+}
+
+// same says whether an item would look like one that there is.
+func (n *nameSet) same(it, old *Item) bool {
+	return old.Upstream == it.Upstream && old.Name == it.Name && old.Why == it.Why && !old.linked && len(n.uris) == 0
 }
 
 // refuse withholds an item whose name belongs to another.

@@ -193,14 +193,20 @@ var unapprovedDesc = prometheus.NewDesc("mcp_proxy_tools_unapproved", "Tools of 
 
 var itemsDesc = prometheus.NewDesc("mcp_proxy_catalog_items", "Items that an upstream offers through the proxy, by kind.", []string{"upstream", "kind"}, nil)
 
+var overlaysDesc = prometheus.NewDesc("mcp_proxy_catalog_overlays", "Lists of an upstream that are kept for single callers, where they depend on who asks.", []string{"upstream"}, nil)
+
 // Describe implements prometheus.Collector.
 func (c itemCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- itemsDesc
 	ch <- unapprovedDesc
+	ch <- overlaysDesc
 }
 
 // Collect implements prometheus.Collector.
 func (c itemCollector) Collect(ch chan<- prometheus.Metric) {
+	for id, n := range c.p.overlays.counts() {
+		ch <- prometheus.MustNewConstMetric(overlaysDesc, prometheus.GaugeValue, float64(n), id)
+	}
 	for id, n := range c.p.Counts() {
 		for k := range kinds {
 			ch <- prometheus.MustNewConstMetric(itemsDesc, prometheus.GaugeValue, float64(n[k]), id, k.String())

@@ -108,7 +108,7 @@ func (c *call) tooLong(size, bound int) string {
 
 // keep stashes a result; nil where there is no room.
 func (c *call) keep(f *wire.Frame, at wire.Span, result *wire.Object, bound int) *stashed {
-	e := &stashed{principal: c.req.Caller.Principal, view: c.req.Caller.View, page: bound}
+	e := &stashed{principal: c.req.Caller.Principal, view: c.req.Caller.View, page: bound, up: c.item.Upstream, creds: c.credentials()}
 	switch {
 	case e.texts(f, result):
 	case e.one(f, result):

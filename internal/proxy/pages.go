@@ -27,7 +27,7 @@ type keptSnapshot struct {
 	snap   *snapshot
 }
 
-const keptSnapshots = 8
+const keptSnapshots = 64
 
 func newPages() *pages {
 	p := &pages{}
@@ -82,7 +82,7 @@ func (p *pages) open(text string, c *Caller, k Kind) (s *snapshot, offset int, o
 
 func (p *pages) mac(place []byte, c *Caller, k Kind) []byte {
 	h := hmac.New(sha256.New, p.key[:])
-	for _, part := range []string{string(place), c.View, c.Principal, k.String(), c.Era.String()} {
+	for _, part := range []string{string(place), c.View, c.identity(), k.String(), c.Era.String()} {
 		_ = binary.Write(h, binary.BigEndian, uint32(len(part)))
 		h.Write([]byte(part))
 	}

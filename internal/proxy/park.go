@@ -33,7 +33,7 @@ type parkedCall struct {
 func (c *call) binding() []byte {
 	f := c.req.Frame
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(c.req.Caller.Principal), []byte(c.req.Caller.View), []byte(f.Method), []byte(c.item.Name), f.Body.Get(f.Raw, "arguments").Of(f.Raw)} {
+	for _, part := range [][]byte{[]byte(c.req.Caller.Principal), []byte(c.credentials()), []byte(c.req.Caller.View), []byte(f.Method), []byte(c.item.Name), f.Body.Get(f.Raw, "arguments").Of(f.Raw)} {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])

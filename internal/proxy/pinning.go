@@ -58,7 +58,17 @@ func (p *pinning) judgeOne(u *upstream.Upstream, l *listing) judgement {
 	if last := p.last[u.ID]; last.listing == l && last.pin == pin && last.gen == gen {
 		return last
 	}
-	look := pins.Look{Server: u.ID, Strict: pin == config.PinStrict, Whole: l.partial == nil}
+	v := p.judgeLook(u, l, pins.Look{Server: u.ID, Strict: pin == config.PinStrict, Whole: l.partial == nil})
+	return judgement{l, pin, gen, v.Waiting}
+}
+
+// judgeOwn gives what is withheld of what one caller is offered. It may be used without the lock.
+func (p *pinning) judgeOwn(u *upstream.Upstream, l *listing) map[string]pins.Waiting {
+	v := p.judgeLook(u, l, pins.Look{Server: u.ID, Strict: u.Config().Pin == config.PinStrict, Part: true})
+	return v.Waiting
+}
+
+func (p *pinning) judgeLook(u *upstream.Upstream, l *listing, look pins.Look) pins.Verdict {
 	for _, o := range l.offers[Tool] {
 		look.Tools = append(look.Tools, pins.Tool{Name: o.wire, Raw: o.raw})
 	}
@@ -67,7 +77,7 @@ func (p *pinning) judgeOne(u *upstream.Upstream, l *listing) judgement {
 		p.log.Error("the approvals of a server", zap.String("upstream", u.ID), zap.Error(v.Failed))
 	}
 	p.tell(u.ID, v.Events)
-	return judgement{l, pin, gen, v.Waiting}
+	return v
 }
 
 // maxPinLines bounds what is logged of one look at a server.

@@ -61,6 +61,7 @@ type Proxy struct {
 	watching watching
 	parked   *parkings
 	visits   *visits
+	overlays *overlays
 	// base is the parent of calls that may outlive the request that brought them.
 	base       context.Context
 	endBase    context.CancelCauseFunc
@@ -83,10 +84,13 @@ func New(o Options, relay *Relay) *Proxy {
 	p.pins = newPinning(o.Approvals, o.Log, o.Registry)
 	p.stash = newStash(o.KeptResults, o.Count)
 	p.links, p.pages, p.parked, p.visits = newLinks(), newPages(), newParkings(), newVisits()
+	p.overlays = newOverlays(p)
+	p.catalog.onRebase, p.catalog.onShared = p.overlays.rebased, p.overlays.shared
 	p.base, p.endBase = context.WithCancelCause(context.Background())
-	p.watching.of = map[*upstream.Upstream]map[string]*watch{}
+	p.watching.of = map[source]map[string]*watch{}
 	p.taskIDs, p.board = newTaskSealer(o.Keys), newTaskBoard()
-	p.catalog.onUpdate, p.catalog.onTask = p.updated, p.taskNews
+	p.catalog.onUpdate, p.catalog.onTask = func(u *upstream.Upstream, uri string) { p.updated(source{up: u}, uri) }, p.taskNews
+	p.catalog.onOwn = p.ownNews
 	p.catalog.onRefused = func(u *upstream.Upstream, method string) { p.metrics.serverRequest(u.ID, method, Denied) }
 	p.requestPrefix = randomPrefix()
 	p.catalog.merge = func(l map[string]*listing) *snapshot {
@@ -95,9 +99,8 @@ func New(o Options, relay *Relay) *Proxy {
 				p.metrics.runsTasks(id)
 			}
 		}
-		s := p.set.Load()
-		m := newMerger(s, l, o.Log, p.tail)
-		m.waiting = p.pins.judge(s.ups, l)
+		m := p.merger(l)
+		m.waiting = p.pins.judge(m.ups, l)
 		return m.build()
 	}
 	p.catalog.memory = o.Memory
@@ -108,6 +111,13 @@ func New(o Options, relay *Relay) *Proxy {
 	relay.to.Store(p.catalog)
 	o.Registry.MustRegister(itemCollector{p})
 	return p
+}
+
+// merger merges these listings by the settings of this moment.
+func (p *Proxy) merger(l map[string]*listing) *merger {
+	s := p.set.Load()
+	tail := func(v *view, k Kind) []byte { return p.tail(l, v, k) }
+	return newMerger(s, l, p.log, tail)
 }
 
 // selectionsOf lists the views: everything, each profile, each upstream.
@@ -162,6 +172,22 @@ func (r *Relay) Said(u *upstream.Upstream, session string, f *wire.Frame) {
 	}
 }
 
+// OwnReady implements upstream.OwnObserver.
+func (r *Relay) OwnReady(u *upstream.Upstream, of upstream.Owner) { r.own(u, of, nil, ownReady) }
+
+// OwnEnded implements upstream.OwnObserver.
+func (r *Relay) OwnEnded(u *upstream.Upstream, of upstream.Owner) { r.own(u, of, nil, ownEnded) }
+
+// OwnNews implements upstream.OwnObserver.
+func (r *Relay) OwnNews(u *upstream.Upstream, of upstream.Owner, f *wire.Frame) bool {
+	return r.own(u, of, f, ownSays)
+}
+
+func (r *Relay) own(u *upstream.Upstream, of upstream.Owner, f *wire.Frame, what ownEvent) bool {
+	c := r.to.Load()
+	return c != nil && c.onOwn(u, of, f, what)
+}
+
 // Changed implements upstream.Observer.
 func (r *Relay) Changed(u *upstream.Upstream) {
 	if c := r.to.Load(); c != nil {
@@ -172,7 +198,7 @@ func (r *Relay) Changed(u *upstream.Upstream) {
 // OnChange sets what hears that the items of a view have changed. It is called before Start, and must not block.
 func (p *Proxy) OnChange(f func(view string, changed Changes)) {
 	p.catalog.onChange = func(view string, c [kinds]bool) {
-		f(view, Changes{Tools: c[Tool], Prompts: c[Prompt], Resources: c[Resource] || c[Template]})
+		f(view, changesOf(c))
 	}
 }
 
@@ -190,6 +216,7 @@ func (p *Proxy) Start() {
 	for _, r := range p.catalog.all() {
 		p.keep(r)
 	}
+	p.runs.Go(func() { p.overlays.run(ctx) })
 	p.runs.Go(func() {
 		sleep(ctx, p.grace)
 		p.catalog.settle()
@@ -269,8 +296,14 @@ func (p *Proxy) ListFailure(id string) error {
 	return l.partial
 }
 
-// Listed says whether the lists of an upstream are known.
-func (p *Proxy) Listed(id string) bool { return p.catalog.listing(id) != nil }
+// Listed says whether the lists of an upstream are known, or there are none but those of single callers.
+func (p *Proxy) Listed(id string) bool { return p.catalog.listing(id) != nil || p.listsForNobody(id) }
+
+// listsForNobody says whether an upstream refuses to list for anybody without a credential.
+func (p *Proxy) listsForNobody(id string) bool {
+	u := p.ups.Get(id)
+	return u != nil && u.AsksCallers() != nil
+}
 
 func randomPrefix() string {
 	b := make([]byte, 4)

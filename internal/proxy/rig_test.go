@@ -168,7 +168,7 @@ type stage struct {
 
 func serverConfig(id string) *config.Server {
 	return &config.Server{
-		ID: id, Transport: config.TransportInProcess, Protocol: config.ProtocolAuto, Sharing: config.SharingShared, Instances: 1,
+		ID: id, Transport: config.TransportInProcess, Protocol: config.ProtocolAuto, Sharing: config.SharingShared, Instances: 1, ReinitOnExpiredSession: true,
 		ConnectTimeout: 15 * time.Second, CallTimeout: 2 * time.Minute, MaxCallTime: 30 * time.Minute,
 		Restart: config.Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second},
 	}

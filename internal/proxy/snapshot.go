@@ -34,6 +34,8 @@ type snapshot struct {
 	names []NameReport
 	// waiting are the tools of pinned upstreams that nobody has approved, by wire name.
 	waiting map[string]map[string]pins.Waiting
+	// named are the items of endpoints of several servers, by what they were made of.
+	named map[*offer]*Item
 }
 
 // NameReport is one line of the table of final names.
@@ -106,8 +108,8 @@ func (v *view) add(it *Item) bool {
 	return true
 }
 
-// seal renders the lists; tail makes what modern ones carry beside the items.
-func (v *view) seal(tail func(v *view, k Kind) []byte) {
+// seal renders the lists, if they are to be kept; tail makes what modern ones carry beside the items.
+func (v *view) seal(tail func(v *view, k Kind) []byte, render bool) {
 	for _, it := range v.items[Template] {
 		if c, ok := compileTemplate(it); ok {
 			v.templates = append(v.templates, c)
@@ -116,7 +118,7 @@ func (v *view) seal(tail func(v *view, k Kind) []byte) {
 	slices.SortStableFunc(v.templates, func(a, b compiled) int { return b.literal - a.literal })
 	for k := range kinds {
 		v.tails[k] = tail(v, k)
-		if len(v.listed[k]) > pageItems {
+		if len(v.listed[k]) > pageItems || !render {
 			continue
 		}
 		for c := range classes {
@@ -212,7 +214,8 @@ func (it *Item) render(uris map[string]string) {
 			}
 		}
 		if it.Kind == Tool && len(uris) > 0 {
-			changed = it.renderUI(&p, &obj, src, uris) || changed
+			it.linked = it.renderUI(&p, &obj, src, uris)
+			changed = it.linked || changed
 		}
 		if c == classLegacy && o.structuredAny && !it.raw {
 			p.Remove(&obj, "outputSchema")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 )
 
 // stash keeps results that were too long for an answer, in memory and for a while. Each is for the principal and the
@@ -34,6 +35,9 @@ type stashed struct {
 	blob                   bool
 	page                   int // the longest page, in bytes as it is sent
 	born                   time.Time
+
+	up    *upstream.Upstream // whose result it is
+	creds string             // what that got of the caller's credentials, by their key
 }
 
 func newStash(bounds config.KeptResults, c *count.Counters) *stash {
@@ -79,10 +83,15 @@ func (s *stash) get(token string, c *Caller) *stashed {
 	if el == nil {
 		return nil
 	}
-	if e := el.Value.(*stashed); e.principal == c.Principal && e.view == c.View {
+	if e := el.Value.(*stashed); e.principal == c.Principal && e.view == c.View && e.isFor(c) {
 		return e
 	}
 	return nil
+}
+
+// isFor says whether a caller has the credentials with which the result was got.
+func (e *stashed) isFor(c *Caller) bool {
+	return e.up == nil || keyOf(e.up.Credentials(c.Headers)) == e.creds
 }
 
 // expire drops what is too old. s.mu is held.

@@ -16,13 +16,20 @@ import (
 // and told when the last one has lost interest.
 type watching struct {
 	mu sync.Mutex
-	of map[*upstream.Upstream]map[string]*watch // by the upstream's own URI
+	of map[source]map[string]*watch // by the upstream's own URI
+}
+
+// source is a connection that tells of updates: everybody's of an upstream, or that of one set of credentials.
+type source struct {
+	up    *upstream.Upstream
+	creds string // their key; empty for everybody's
 }
 
 // watch is one resource that is watched, or was until a moment ago.
 type watch struct {
-	up  *upstream.Upstream // guarded by watching.mu
-	uri string             // the upstream's own
+	from  source                // guarded by watching.mu
+	creds *upstream.Credentials // of the source; nil for everybody's
+	uri   string                // the upstream's own
 	// turn holds one token: the right to tell the upstream. Without it, the end of a subscription could overtake the
 	// beginning of the next.
 	turn chan struct{}
@@ -45,6 +52,7 @@ type Subscriptions struct {
 	tellTask func(TaskNews)
 
 	mu     sync.Mutex
+	lists  ownLists
 	held   map[string]*watch
 	tasks  map[taskKeyOf]heardTask
 	closed bool
@@ -62,14 +70,18 @@ func (p *Proxy) NewSubscriptions(notify func(uri string)) *Subscriptions {
 // Add subscribes to a resource. It fails where nobody has it or its owner knows no subscriptions; an error answer of the
 // upstream is given as a frame. When ctx ends first, nothing is subscribed to.
 func (s *Subscriptions) Add(ctx context.Context, c *Caller, uri string) (refusal *wire.Frame, ok bool) {
+	if c = s.p.personal(c); len(c.own) > 0 {
+		s.p.overlays.await(ctx, c, false)
+	}
 	it := s.p.resolveURI(c, uri)
 	if it == nil {
 		return nil, false
 	}
-	if peer := it.Upstream.Peer(); peer == nil || !peer.Has("resources", "subscribe") {
+	creds := it.Upstream.Bound(c.Headers)
+	if peer := s.p.peerFor(ctx, it.Upstream, c, creds); peer == nil || !peer.Has("resources", "subscribe") {
 		return nil, false
 	}
-	w, ok := s.hold(it, uri)
+	w, ok := s.hold(it, uri, creds)
 	if w == nil {
 		return nil, ok
 	}
@@ -86,8 +98,23 @@ func (s *Subscriptions) Add(ctx context.Context, c *Caller, uri string) (refusal
 	return refusal, true
 }
 
+// peerFor is what the server told these credentials of itself.
+func (p *Proxy) peerFor(ctx context.Context, u *upstream.Upstream, c *Caller, creds *upstream.Credentials) *upstream.Peer {
+	if creds == nil {
+		return u.Peer()
+	}
+	ctx, cancel := context.WithTimeout(ctx, subscribeTimeout)
+	defer cancel()
+	lease, err := u.AcquireList(ctx, upstream.Unit{Principal: c.Principal, Credentials: creds})
+	if err != nil {
+		return nil
+	}
+	defer lease.Release()
+	return lease.Peer()
+}
+
 // hold notes a subscription; no watch where there is nothing more to do, or nothing can be done.
-func (s *Subscriptions) hold(it *Item, uri string) (w *watch, ok bool) {
+func (s *Subscriptions) hold(it *Item, uri string, creds *upstream.Credentials) (w *watch, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -96,7 +123,7 @@ func (s *Subscriptions) hold(it *Item, uri string) (w *watch, ok bool) {
 	case s.closed || len(s.held) >= maxSubscriptions:
 		return nil, false
 	}
-	w = s.p.watching.add(it.Upstream, it.Wire, subscriber{s, uri})
+	w = s.p.watching.add(it.Upstream, creds, it.Wire, subscriber{s, uri})
 	s.held[uri] = w
 	return w, true
 }
@@ -121,28 +148,30 @@ func (s *Subscriptions) Close() {
 	uris := slices.Collect(maps.Keys(s.held))
 	s.mu.Unlock()
 	s.dropTasks()
+	s.p.overlays.deafen(s)
 	for _, uri := range uris {
 		s.Remove(uri)
 	}
 }
 
 // add notes a subscriber.
-func (w *watching) add(u *upstream.Upstream, uri string, who subscriber) *watch {
+func (w *watching) add(u *upstream.Upstream, creds *upstream.Credentials, uri string, who subscriber) *watch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	of := w.of[u]
+	from := source{up: u, creds: keyOf(creds)}
+	of := w.of[from]
 	if of == nil {
 		of = map[string]*watch{}
-		w.of[u] = of
+		w.of[from] = of
 	}
 	one := of[uri]
 	if one == nil {
-		one = &watch{up: u, uri: uri, turn: make(chan struct{}, 1), subs: map[subscriber]struct{}{}}
+		one = &watch{from: from, creds: creds, uri: uri, turn: make(chan struct{}, 1), subs: map[subscriber]struct{}{}}
 		one.turn <- struct{}{}
 		of[uri] = one
 	}
 	one.subs[who] = struct{}{}
-	w.publish(u)
+	w.publish(from)
 	return one
 }
 
@@ -154,7 +183,7 @@ func (w *watching) remove(one *watch, who subscriber) bool {
 	if len(one.subs) > 0 {
 		return false
 	}
-	w.publish(one.up)
+	w.publish(one.from)
 	return true
 }
 
@@ -169,42 +198,44 @@ func (w *watching) wanted(one *watch) bool {
 func (w *watching) owner(one *watch) *upstream.Upstream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return one.up
+	return one.from.up
 }
 
 // forget drops a watch that nobody wants and the upstream knows nothing of. The caller has its turn.
 func (w *watching) forget(one *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(one.subs) > 0 || one.told || w.of[one.up][one.uri] != one {
+	if len(one.subs) > 0 || one.told || w.of[one.from][one.uri] != one {
 		return
 	}
-	if delete(w.of[one.up], one.uri); len(w.of[one.up]) == 0 {
-		delete(w.of, one.up)
+	if delete(w.of[one.from], one.uri); len(w.of[one.from]) == 0 {
+		delete(w.of, one.from)
 	}
 }
 
-// publish tells the upstream's connections what is watched. w.mu is held, so that the newest is told last.
-func (w *watching) publish(u *upstream.Upstream) {
+// publish tells a connection what is watched. w.mu is held, so that the newest is told last.
+func (w *watching) publish(from source) {
 	var uris []string
-	for uri, one := range w.of[u] {
+	var creds *upstream.Credentials
+	for uri, one := range w.of[from] {
+		creds = one.creds
 		if len(one.subs) > 0 {
 			uris = append(uris, uri)
 		}
 	}
 	slices.Sort(uris)
-	u.Watch(uris)
+	from.up.Watch(creds, uris)
 }
 
 // updated tells the subscribers of a resource, and of those it is a part of (2025-11-25, server/resources: the URI may be
 // of a sub-resource).
-func (p *Proxy) updated(u *upstream.Upstream, uri string) {
-	if !allowsURI(u.Config().ResourcePolicy, uri) {
+func (p *Proxy) updated(from source, uri string) {
+	if !allowsURI(from.up.Config().ResourcePolicy, uri) {
 		return
 	}
 	var told []subscriber
 	p.watching.mu.Lock()
-	for watched, one := range p.watching.of[u] {
+	for watched, one := range p.watching.of[from] {
 		if watched != uri && !strings.HasPrefix(uri, strings.TrimSuffix(watched, "/")+"/") {
 			continue
 		}
@@ -255,14 +286,14 @@ func (p *Proxy) tellUpstream(w *watch, method string) *wire.Frame {
 	ctx, cancel := context.WithTimeout(p.base, subscribeTimeout)
 	defer cancel()
 	up := p.watching.owner(w)
-	lease, err := up.AcquireFirst(ctx)
+	lease, err := up.AcquireFirst(ctx, w.creds)
 	if err != nil {
 		return nil
 	}
 	defer lease.Release()
 	if lease.Peer().Era == wire.Modern {
 		if method == "resources/subscribe" {
-			up.AwaitWatch(ctx)
+			up.AwaitWatch(ctx, w.creds)
 		}
 		return nil
 	}

@@ -80,7 +80,7 @@ func (s *Subscriptions) hearTask(key taskKeyOf, exposed string, call progressKey
 func (s *Subscriptions) WatchTask(c *Caller, id string) bool {
 	ref, err := s.p.taskIDs.open(c, id)
 	u := s.p.ups.Get(ref.upstream)
-	if err != nil || u == nil || c.Caps&CapTasks == 0 || s.tellTask == nil || !s.p.view(c).has(u) || !u.TellsOfTasks() {
+	if err != nil || u == nil || c.Caps&CapTasks == 0 || s.tellTask == nil || !s.p.view(c).has(u) || !u.TellsOfTasks() || u.Bound(c.Headers) != nil {
 		return false
 	}
 	return s.note(taskKeyOf{up: u, generation: ref.place.Generation, id: ref.id}, heardTask{exposed: id, watched: true})

@@ -94,7 +94,7 @@ func (p *Proxy) ownerOf(v *view, c *Caller, uri string) *Item {
 	if u, rest := p.qualified(v, uri); u != nil {
 		return &Item{Kind: Resource, Name: uri, Wire: rest, Upstream: u, offer: noOffer}
 	}
-	u := p.links.find(c.Principal, uri)
+	u := p.links.find(c.identity(), uri)
 	if u != nil {
 		u = p.ups.Get(u.ID) // another may have taken its place
 	}
@@ -139,7 +139,7 @@ func (p *Proxy) exposeURI(c *Caller, u *upstream.Upstream, uri string) string {
 	if owner == nil {
 		owner = v.match(uri)
 	}
-	if owner == nil && p.links.learn(c.Principal, uri, u).ID == u.ID || owner != nil && owner.Upstream.ID == u.ID {
+	if owner == nil && p.links.learn(c.identity(), uri, u).ID == u.ID || owner != nil && owner.Upstream.ID == u.ID {
 		return uri
 	}
 	return uriPrefix(u.ID) + uri

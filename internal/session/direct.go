@@ -34,10 +34,11 @@ func (m *Manager) ServeTool(w http.ResponseWriter, r *http.Request, view, princi
 	stop := context.AfterFunc(r.Context(), func() { cancel(proxy.CauseClient) })
 	defer stop()
 	caller := modernCaller(f, wire.LatestModern, view, principal)
+	caller.Headers = r.Header
 	if principal != "" {
 		caller.Unit = "principal/" + principal
 	}
-	a := m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: caller, Frame: f, Sink: deaf{}, Headers: r.Header})
+	a := m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: caller, Frame: f, Sink: deaf{}})
 	defer a.Release()
 	if a.Ended {
 		return // nobody is there
@@ -114,6 +115,7 @@ func directAnswer(a *proxy.Answer) (value []byte, _ *directFault) {
 type directFault struct {
 	status  int
 	retry   int             // seconds; 0 for not at all
+	asks    []string        // WWW-Authenticate headers of the server
 	Reason  string          `json:"reason"` // the outcome of the call
 	Message string          `json:"message"`
 	Code    int             `json:"code,omitempty"`   // of the JSON-RPC error
@@ -141,6 +143,8 @@ func directError(a *proxy.Answer, f *wire.Frame) *directFault {
 		fail.retry = max(1, (ms+999)/1000)
 	}
 	switch {
+	case a.Status != 0:
+		fail.status, fail.asks = a.Status, a.Authenticate
 	case a.Unknown:
 		fail.status = http.StatusNotFound
 	case a.Code == wire.CodeInvalidParams:
@@ -154,6 +158,9 @@ func directError(a *proxy.Answer, f *wire.Frame) *directFault {
 func (e *directFault) write(w http.ResponseWriter) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
+	}
+	if len(e.asks) > 0 {
+		w.Header()["Www-Authenticate"] = e.asks
 	}
 	body, err := json.Marshal(map[string]*directFault{"error": e})
 	if err != nil {

@@ -222,7 +222,7 @@ func (x *exchange) finish(a *proxy.Answer, status int) {
 	switch {
 	case x.state == over:
 		return
-	case x.state == undecided && x.accept.json && !(x.accept.streamFirst && status == http.StatusOK):
+	case x.state == undecided && (x.accept.json && !(x.accept.streamFirst && status == http.StatusOK) || a.Status != 0):
 		x.json(a, status)
 		return
 	case x.state == undecided:
@@ -249,6 +249,10 @@ func (x *exchange) sayLast(frame []byte) {
 // json answers with one JSON object. x.mu is held.
 func (x *exchange) json(a *proxy.Answer, status int) {
 	h := x.out.w.Header()
+	if a.Status != 0 {
+		status = a.Status
+		h["Www-Authenticate"] = a.Authenticate
+	}
 	h["Content-Type"] = []string{"application/json"}
 	h["Content-Length"] = []string{strconv.Itoa(a.Len())}
 	_ = x.out.rc.SetWriteDeadline(time.Now().Add(writeTimeout))

@@ -20,6 +20,10 @@ func (p *poster) initialize(f *wire.Frame) {
 		refuse(p.w, http.StatusOK, proxy.Failure(id, wire.CodeInvalidParams, "initialize: params.protocolVersion must be a string", nil))
 		return
 	}
+	if a, asks := p.m.proxy.Asks(&proxy.Caller{Era: wire.Legacy, View: p.view, Principal: p.principal, Headers: p.r.Header}, id, f.Method); asks {
+		p.m.newExchange(p.w, p.accept).finish(&a, http.StatusOK)
+		return
+	}
 	version := negotiate(asked)
 	if p.m.stateful() {
 		s, err := p.m.openSession(p.view, p.principal, version, proxy.ParseCaps(f.Body.Get(f.Raw, "capabilities").Of(f.Raw)))

@@ -61,6 +61,8 @@ func (m *Manager) newListen(ctx context.Context, f *wire.Frame, filter *wire.Obj
 	}}
 	l.subs = m.proxy.NewSubscriptions(l.news.addUpdate)
 	l.subs.HearTasks(l.news.addTask)
+	l.subs.HearLists(l.news.add)
+	l.subs.Listen(caller)
 	for _, e := range wire.Elements(f.Raw, filter.Get(f.Raw, "taskIds")) {
 		if id, ok := wire.DecodeString(e.Of(f.Raw)); ok && l.subs.WatchTask(caller, id) {
 			l.tasks = append(l.tasks, id)

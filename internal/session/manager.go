@@ -162,12 +162,12 @@ func (m *Manager) changed(view string, c proxy.Changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sessions {
-		if s.view == view {
+		if s.view == view && !s.state.ownLists() {
 			s.news(c)
 		}
 	}
 	for l := range m.listens {
-		if l.view == view {
+		if l.view == view && !l.subs.Own() {
 			l.news.add(c)
 		}
 	}

@@ -34,6 +34,7 @@ func (p *poster) modern(f *wire.Frame, header string) {
 		return
 	}
 	caller := modernCaller(f, header, p.view, p.principal)
+	caller.Headers = p.r.Header
 	if p.principal != "" {
 		caller.Unit = "principal/" + p.principal
 	}
@@ -172,7 +173,7 @@ func (p *poster) modernRequest(caller *proxy.Caller, f *wire.Frame) {
 	x := p.m.newExchange(p.w, p.accept)
 	stop := context.AfterFunc(p.r.Context(), func() { cancel(proxy.CauseClient) })
 	defer stop()
-	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: caller, Frame: f, Sink: x, Param: p.param, Headers: p.r.Header})
+	a := p.m.proxy.Handle(ctx, cancel, &proxy.Request{Caller: caller, Frame: f, Sink: x, Param: p.param})
 	if a.Ended {
 		x.silent()
 		return

@@ -132,7 +132,7 @@ func (p *poster) legacyRequest(s *session, f *wire.Frame) {
 
 // request is one of a session, with what its state and this POST add.
 func (p *poster) request(s *session, f *wire.Frame, x proxy.Sink) *proxy.Request {
-	r := s.state.request(p.m.proxy, s.caller, s.unread, f, x)
-	r.Headers = p.r.Header
-	return r
+	caller := *s.caller
+	caller.Headers = p.r.Header
+	return s.state.request(p.m.proxy, &caller, s.unread, f, x)
 }

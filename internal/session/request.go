@@ -22,6 +22,7 @@ func (t *standingState) request(p *proxy.Proxy, caller *proxy.Caller, unread *ne
 	if t.subs == nil {
 		t.subs = p.NewSubscriptions(unread.addUpdate)
 		t.subs.HearTasks(unread.addTask)
+		t.subs.HearLists(unread.add)
 	}
 	return &proxy.Request{Caller: t.leveled(caller), Frame: f, Sink: sink, Subscriptions: t.subs, SetLogLevel: t.setLevel}
 }
@@ -49,6 +50,14 @@ func (t *standingState) setLevel(level string) {
 	t.mu.Lock()
 	t.level = level
 	t.mu.Unlock()
+}
+
+// ownLists says whether the client is told of changes of its lists by itself.
+func (t *standingState) ownLists() bool {
+	t.mu.Lock()
+	subs := t.subs
+	t.mu.Unlock()
+	return subs != nil && subs.Own()
 }
 
 // close ends the subscriptions.

@@ -132,7 +132,7 @@ func newStage(t *testing.T, b *backend, change func(*Options)) *stage {
 	um := upstream.NewMetrics(st.reg)
 	relay := &proxy.Relay{}
 	limits := config.Limits{MaxFrameBytes: 1 << 20, MaxSessions: 100, MaxStreams: 100, MaxInFlight: 100, MaxBufferedBytes: 1 << 24}
-	cfg := &config.Server{ID: "b", Transport: config.TransportInProcess, Protocol: config.ProtocolLegacy, Sharing: config.SharingShared, Instances: 1,
+	cfg := &config.Server{ID: "b", Transport: config.TransportInProcess, Protocol: config.ProtocolLegacy, Sharing: config.SharingShared, Instances: 1, ReinitOnExpiredSession: true,
 		ConnectTimeout: 15 * time.Second, CallTimeout: 2 * time.Minute, MaxCallTime: 30 * time.Minute,
 		Restart: config.Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second}}
 	u := upstream.New(cfg, upstream.Options{Log: zap.NewNop(), Count: counters, Metrics: um, Budget: upstream.NewBudget(1 << 24), Limits: limits, Observer: relay, Serve: b.serve, Version: "1"})

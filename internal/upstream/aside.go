@@ -63,7 +63,7 @@ func (s *slot) session() string {
 	if s.unit == "" || !s.ends || s.u.opts.Observer == nil {
 		return ""
 	}
-	return s.key
+	return s.owner
 }
 
 // rootsChanged is what a client says whose roots are others now.
@@ -73,10 +73,11 @@ const rootsChanged = "notifications/roots/list_changed"
 // connections are not told: the server would ask for the roots outside of any call, and nobody could tell of whom.
 func (u *Upstream) RootsChanged(session string) {
 	u.mu.Lock()
-	s := u.keyed[session]
 	var c conn
-	if s != nil && s.ends && s.peer != nil && s.peer.Era == wire.Legacy {
-		c = s.conn
+	for _, s := range u.keyed {
+		if s.owner == session && s.ends && s.peer != nil && s.peer.Era == wire.Legacy {
+			c = s.conn
+		}
 	}
 	u.mu.Unlock()
 	if c == nil {

@@ -36,6 +36,9 @@ type env struct {
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
 	mask     *masker
+	creds    *Credentials // that the connection is bound to; nil for none
+	callers  bool         // the server gets the credentials of callers, and refuses theirs
+	stayLost bool         // a lost session is not replaced on the same connection
 }
 
 // noise logs the first foreign line of an upstream; all are counted.

@@ -15,6 +15,7 @@ const (
 	ReasonUnavailable Reason = "unavailable"     // the call provably never left
 	ReasonUncertain   Reason = "uncertain"       // the connection was lost after the call may have left
 	ReasonOverloaded  Reason = "overloaded"      // one of our bounds
+	ReasonDenied      Reason = "denied"          // the upstream refused the caller's own credential, or wants one
 )
 
 // Error is a failure of the path to an upstream, never an answer of it.
@@ -69,6 +70,7 @@ var (
 	// ErrNeverSent means that a request provably did not reach the upstream.
 	ErrNeverSent    = errors.New("the request did not reach the upstream")
 	errSessionLost  = errors.New("the upstream no longer knows our session")
+	errStayLost     = fmt.Errorf("%w, and what it kept for it is gone; the call was not carried out (reinit_on_expired_session is off)", errSessionLost)
 	errFrameTooLong = errors.New("the message is longer than limits.max_frame_bytes")
 	errNotSSE       = errors.New("the stream ended before the upstream said where to post messages (no endpoint event); the URL may be a streamable HTTP one")
 )
@@ -77,6 +79,8 @@ var (
 type statusError struct {
 	code int
 	text string
+	// challenge is what the server says about the credential it wants; nil where it says nothing, or to nobody but us.
+	challenge *Challenge
 }
 
 func (e *statusError) Error() string {

@@ -60,6 +60,10 @@ func (f facts) health() Health {
 
 // note adds what one shared slot contributes. u.mu is held.
 func (f *facts) note(s *slot) {
+	if s.asks() {
+		f.idle = true // the server is there for those who send a credential
+		return
+	}
 	f.failures = max(f.failures, s.failures)
 	f.missed = max(f.missed, s.missed)
 	switch {

@@ -85,7 +85,7 @@ func newHTTPConn(e *env, cfg *config.Server, rt http.RoundTripper) (*httpConn, e
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, errors.New("url is not an http or https URL")
 	}
-	c := &httpConn{env: e, rt: rt, url: u, static: staticHeaders(cfg), lost: func() {}, stream: func() {}}
+	c := &httpConn{env: e, rt: rt, url: u, static: bindHeaders(staticHeaders(cfg), e.creds), lost: func() {}, stream: func() {}}
 	c.proto = &http.Request{URL: u, Host: u.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if host := c.static.Get("Host"); host != "" {
 		c.proto.Host = host
@@ -116,6 +116,16 @@ func staticHeaders(cfg *config.Server) http.Header {
 		}
 	}
 	return h
+}
+
+// bindHeaders adds the credentials that a conversation is bound to. They take the place of no configured header.
+func bindHeaders(static http.Header, creds *Credentials) http.Header {
+	for k, v := range creds.Headers() {
+		if _, ours := static[k]; !ours && !protocolHeaders[k] {
+			static[k] = v
+		}
+	}
+	return static
 }
 
 // request makes one HTTP request of this conversation.
@@ -264,7 +274,7 @@ func (c *httpConn) Notify(ctx context.Context, frame []byte) error {
 	}
 	discard(resp)
 	if resp.StatusCode/100 != 2 {
-		return c.transportError(&statusError{code: resp.StatusCode})
+		return c.transportError(c.refusal(resp, ""))
 	}
 	return nil
 }

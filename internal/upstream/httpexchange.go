@@ -154,12 +154,8 @@ func (x *httpExchange) statusReason() Reason {
 }
 
 func (x *httpExchange) statusFault() error {
-	code := x.resp.StatusCode
-	e := &statusError{code: code, text: http.StatusText(code)}
-	switch {
-	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		e.text += " (check auth_token and headers)"
-	case code/100 == 2:
+	e := x.c.refusal(x.resp, http.StatusText(x.resp.StatusCode))
+	if e.code/100 == 2 {
 		e.text = "an answer without a message"
 	}
 	if t := mediaType(x.resp.Header); t != "" && t != "application/json" {
@@ -222,7 +218,7 @@ func (x *httpExchange) mine(f *wire.Frame) *wire.Frame {
 }
 
 func (x *httpExchange) fault(r Reason, err error) error {
-	return &Error{Upstream: x.c.env.id, Reason: r, Err: err}
+	return &Error{Upstream: x.c.env.id, Reason: deniedOr(r, err), Err: err}
 }
 
 func (x *httpExchange) Respond(ctx context.Context, frame []byte) error {

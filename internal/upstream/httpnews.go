@@ -35,6 +35,10 @@ func (c *httpConn) renew(ctx context.Context, lost string) error {
 // renewByStream replaces a session that the server has lost, when the standing stream is the first to find out. Until the
 // next call nobody else would, and what is watched would stay silent. Where it succeeds it has begun a new stream.
 func (c *httpConn) renewByStream(session string) error {
+	if c.env.stayLost {
+		c.loseFor(session)
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(c.ctx, renewTimeout)
 	defer cancel()
 	return c.renew(ctx, session)

@@ -117,12 +117,24 @@ func lostByError(body []byte) bool {
 	return slices.Contains([]int{wire.CodeInvalidRequest, -32001, -32000}, code) && sessionText.Match(e.Get(body, "message").Of(body))
 }
 
+// loseFor ends a connection whose session the server has lost, where such a session is not replaced; the slot makes another
+// connection.
+func (c *httpConn) loseFor(session string) {
+	if c.sessionID() == session {
+		c.cancel(atStage("run", errStayLost))
+	}
+}
+
 // again replaces the lost session and sends the request once more.
 func (x *httpExchange) again(ctx context.Context) error {
 	if x.repeated {
 		return x.fault(ReasonUnavailable, errSessionLost)
 	}
 	x.repeated = true
+	if x.c.env.stayLost {
+		x.c.loseFor(x.session)
+		return x.fault(ReasonUnavailable, errStayLost)
+	}
 	if err := x.c.renew(ctx, x.session); err != nil {
 		return x.fault(ReasonUnavailable, errors.Join(errSessionLost, err))
 	}

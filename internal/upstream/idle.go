@@ -69,7 +69,8 @@ func (s *slot) rest() (left time.Duration) {
 
 // hears says whether news come on this slot that somebody waits for. u.mu is held.
 func (s *slot) hears() bool {
-	return s.unit == "" && s.index == 0 && len(s.u.watched)+len(s.u.watchedTasks) > 0
+	w := s.wishes()
+	return w != nil && !w.none()
 }
 
 // sleep waits until a call wants the slot again; false where it is over for good. The slot of a unit does not come back:

@@ -20,6 +20,8 @@ const (
 	maxKeyedSlots = 64
 	// idleUnit is how long the slot of a unit without an end of its own, a principal, may be unused.
 	idleUnit = 10 * time.Minute
+	// maxCredentialSlots bounds the slots of an upstream whose connections are bound to credentials.
+	maxCredentialSlots = 256
 )
 
 // Unit says whose connection a call needs.
@@ -34,6 +36,8 @@ type Unit struct {
 	Capabilities string
 	// Principal is who the connection is counted for.
 	Principal string
+	// Credentials are what the upstream gets of the caller's; nil for nothing. A connection over HTTP serves one set only.
+	Credentials *Credentials
 	// Beside lets the call run beside others on an upstream that otherwise takes one at a time.
 	Beside bool
 }
@@ -86,10 +90,25 @@ func (u *Upstream) acquireInTurn(ctx context.Context, unit Unit) (*Lease, error)
 
 // enter waits for a place among the calls that may run at a time.
 func (u *Upstream) enter(ctx context.Context, unit Unit) (pass func(), err error) {
-	err = u.gate.enter(ctx)
-	if err == nil && !unit.Beside {
-		if err = u.single.enter(ctx); err != nil {
-			u.gate.leave()
+	gates := [3]*gate{&u.gate}
+	n := 1
+	if !unit.Beside {
+		gates[n] = &u.single
+		n++
+	}
+	if u.cfg.Sharing == config.SharingCall && u.binding(unit) != nil {
+		gates[n] = &u.lone
+		n++
+	}
+	leave := func(n int) {
+		for n--; n >= 0; n-- {
+			gates[n].leave()
+		}
+	}
+	for i := range n {
+		if err = gates[i].enter(ctx); err != nil {
+			leave(i)
+			break
 		}
 	}
 	switch {
@@ -98,13 +117,8 @@ func (u *Upstream) enter(ctx context.Context, unit Unit) (pass func(), err error
 		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: err}
 	case err != nil:
 		return nil, err
-	case unit.Beside:
-		return u.gate.leave, nil
 	}
-	return func() {
-		u.single.leave()
-		u.gate.leave()
-	}, nil
+	return func() { leave(n) }, nil
 }
 
 // acquireFor gives a slot for a call of this unit.
@@ -133,7 +147,7 @@ func (u *Upstream) acquire(ctx context.Context, own *slot, once bool) (*Lease, e
 			return l, err
 		}
 		var patience <-chan time.Time
-		if u.inTrouble() {
+		if u.inTrouble(own) {
 			patience = time.After(time.Until(began.Add(patienceInTrouble)))
 		}
 		select {
@@ -148,15 +162,37 @@ func (u *Upstream) acquire(ctx context.Context, own *slot, once bool) (*Lease, e
 	}
 }
 
-// unitKey maps a unit to the slot it gets; empty for everybody's.
+// unitKey maps a unit to the slot it gets; empty for everybody's. Whatever the sharing, those with different credentials
+// get different slots.
 func (u *Upstream) unitKey(unit Unit) (key string, once bool) {
-	if u.cfg.Sharing != config.SharingSession {
+	creds := u.binding(unit)
+	switch {
+	case creds != nil && u.cfg.Sharing == config.SharingShared:
+		return creds.slotKey(), false
+	case creds != nil && u.cfg.Sharing == config.SharingCall:
+		return u.freeKey(creds), false
+	case u.cfg.Sharing != config.SharingSession:
 		return "", false
-	}
-	if unit.Key == "" || u.cfg.Fresh {
+	case u.cfg.Fresh, creds == nil && unit.Key == "":
 		return fmt.Sprintf("call/%d", u.NextID()), true
+	case creds != nil && unit.Key == "":
+		return creds.slotKey(), false // the credential tells this caller from others
+	case creds != nil:
+		return unit.Key + "/" + creds.Key, false
 	}
 	return unit.Key, false
+}
+
+// freeKey names a slot with these credentials that no call uses, or a new one.
+func (u *Upstream) freeKey(creds *Credentials) string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for key, s := range u.keyed {
+		if s.creds.key() == creds.Key && !s.lists() && s.inflight == 0 && s.conn != nil && s.conn.Err() == nil {
+			return key
+		}
+	}
+	return fmt.Sprintf("call/%d", u.NextID())
 }
 
 // pick takes a ready slot, or gives the channel to wait on, or the reason why waiting is of no use. own is the slot of a
@@ -199,7 +235,7 @@ func (u *Upstream) pick(own *slot, began time.Time) (*Lease, <-chan struct{}, er
 	case best != nil:
 		best.inflight++
 		best.uses++
-		if exclusive && u.cfg.Prewarm {
+		if exclusive && own == nil && u.cfg.Prewarm {
 			u.warmShared()
 		}
 		return &Lease{s: best, conn: best.conn, peer: best.peer}, nil, nil
@@ -240,32 +276,109 @@ func (u *Upstream) keyedSlot(key string, unit Unit) (*slot, error) {
 		s.lastUse = time.Now() // it must not rest before the call has taken it
 		return s, nil
 	}
+	creds := u.binding(unit)
 	// A server that nobody can reach is not started again by each session.
-	if d := u.shared[0]; d.state == StateFailed {
+	if d := u.shared[0]; d.state == StateFailed && (creds == nil || u.asksCallers() == nil) {
 		return nil, u.down(d)
 	}
-	limit := maxKeyedSlots
-	if u.cfg.Instances > 1 {
-		limit = u.cfg.Instances
+	who := unit.Principal
+	if who == "" && creds != nil {
+		who = creds.slotKey()
 	}
-	err := errUpstreamsTaken
-	if len(u.keyed) < limit {
-		err = u.opts.Quota.take(unit.Principal)
-	}
-	if err != nil {
+	if err := u.room(key, who, creds); err != nil {
 		u.opts.Count.Limit(count.LimitSlots)
 		return nil, &Error{Upstream: u.ID, Reason: ReasonOverloaded, Err: err}
 	}
-	s := u.takeSpare()
-	if s == nil {
-		s = u.newKeyed(key, unit.Capabilities)
+	return u.addKeyed(key, who, unit, creds), nil
+}
+
+// addKeyed makes the slot of a unit, for which there is room. u.mu is held.
+func (u *Upstream) addKeyed(key, who string, unit Unit, creds *Credentials) *slot {
+	var s *slot
+	if creds == nil {
+		s = u.takeSpare()
 	}
-	s.key, s.ends, s.principal, s.counted, s.lastUse = key, unit.Ends, unit.Principal, true, time.Now()
+	if s == nil {
+		s = u.newKeyed(key, unit.Capabilities, creds)
+	}
+	s.key, s.principal, s.counted, s.lastUse = key, who, true, time.Now()
+	if u.cfg.Sharing == config.SharingSession && key != creds.slotKey() {
+		s.owner, s.ends = unit.Key, unit.Ends // otherwise it outlives the session that happens to need it first
+	}
+	if s.ends && creds != nil {
+		for _, old := range u.keyed {
+			if old.owner == unit.Key {
+				old.ends = false // the session has another credential by now; this one is idle soon
+			}
+		}
+	}
 	u.keyed[key] = s
-	if len(u.keyed) < limit {
+	if creds == nil && u.own(false) < u.mostKeyed(false) {
 		u.makeSpare()
 	}
-	return s, nil
+	return s
+}
+
+// own counts the slots of units, or those that list for credentials. u.mu is held.
+func (u *Upstream) own(lists bool) (n int) {
+	for _, s := range u.keyed {
+		if s.lists() == lists {
+			n++
+		}
+	}
+	return n
+}
+
+// mostKeyed is how many slots units may have, or those that list for credentials.
+func (u *Upstream) mostKeyed(lists bool) int {
+	switch {
+	case u.cfg.Sharing == config.SharingSession && u.cfg.Instances > 1 && !lists:
+		return u.cfg.Instances
+	case len(u.bound) > 0 && !u.isPipe():
+		return maxCredentialSlots
+	}
+	return maxKeyedSlots
+}
+
+// room takes a place for another slot. Where there is none, the slot with credentials that nobody has used for longest makes
+// room: another can be made for them at any time. u.mu is held.
+func (u *Upstream) room(key, who string, creds *Credentials) error {
+	lists := creds != nil && key == creds.slotKey()
+	for {
+		err := errUpstreamsTaken
+		if u.own(lists) < u.mostKeyed(lists) {
+			err = u.opts.Quota.take(who)
+		}
+		if err == nil {
+			return nil
+		}
+		if !u.evict(func(s *slot) bool {
+			return (!errors.Is(err, errOwnSlotsTaken) || s.principal == who) && (!errors.Is(err, errUpstreamsTaken) || s.lists() == lists)
+		}) {
+			return err
+		}
+	}
+}
+
+// evict ends a slot with credentials that is idle, one that helps; false where there is none. u.mu is held.
+func (u *Upstream) evict(helps func(*slot) bool) bool {
+	var oldest *slot
+	for _, s := range u.keyed {
+		if s.creds == nil || s.ends || s.inflight > 0 || s.hears() || s.conn == nil || !helps(s) {
+			continue
+		}
+		if oldest == nil || s.lastUse.Before(oldest.lastUse) {
+			oldest = s
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	oldest.conn, oldest.state = nil, StateDraining
+	u.drop(oldest)
+	oldest.uncount()
+	oldest.stop()
+	return true
 }
 
 // down is the error of a slot without a connection. u.mu is held.
@@ -274,6 +387,9 @@ func (u *Upstream) down(s *slot) error {
 	if reason == nil {
 		reason = errors.New("the connection is being replaced")
 	}
+	if ChallengeOf(reason) != nil {
+		return &Error{Upstream: u.ID, Reason: ReasonDenied, Err: reason}
+	}
 	return u.unavailable(reason, max(0, time.Until(s.retry)))
 }
 
@@ -281,9 +397,13 @@ func (u *Upstream) unavailable(reason error, retry time.Duration) error {
 	return &Error{Upstream: u.ID, Reason: ReasonUnavailable, RetryAfter: retry, Err: reason}
 }
 
-func (u *Upstream) inTrouble() bool {
+// inTrouble says whether the attempt before has failed: of a slot with credentials, or of those that everybody shares.
+func (u *Upstream) inTrouble(own *slot) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if own != nil && own.creds != nil {
+		return own.failures > 0
+	}
 	return u.shared[0].failures > 0
 }
 
@@ -334,8 +454,10 @@ func (l *Lease) Release() {
 func (u *Upstream) EndUnit(key string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if s := u.keyed[key]; s != nil {
-		s.stop()
+	for _, s := range u.keyed {
+		if s.owner == key {
+			s.stop()
+		}
 	}
 }
 
@@ -344,7 +466,7 @@ func (u *Upstream) EndIdleUnits(now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for _, s := range u.keyed {
-		if !s.ends && s.inflight == 0 && now.Sub(s.lastUse) > idleUnit {
+		if !s.ends && s.inflight == 0 && !s.hears() && now.Sub(s.lastUse) > idleUnit {
 			s.stop()
 		}
 	}

@@ -37,7 +37,7 @@ func (s *slot) listen(ctx context.Context, c conn, peer *Peer) {
 	defer func() { current.end() }()
 	pause := streamPause
 	for ctx.Err() == nil {
-		filter, changed := s.u.wanted(peer)
+		filter, changed := s.wanted(peer)
 		var done <-chan struct{}
 		began := time.Now()
 		if filter != "" {
@@ -49,7 +49,7 @@ func (s *slot) listen(ctx context.Context, c conn, peer *Peer) {
 			current.end()
 			current = nil
 		}
-		s.set(func() { s.u.listening = changed })
+		s.set(func() { s.wishes().listening = changed })
 		select {
 		case <-changed:
 			continue
@@ -94,24 +94,25 @@ func (sub *subscription) end() {
 }
 
 // wanted is the filter for what is to be heard from a modern server, and a channel that is closed when that changes.
-func (u *Upstream) wanted(peer *Peer) (filter string, changed <-chan struct{}) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
+func (s *slot) wanted(peer *Peer) (filter string, changed <-chan struct{}) {
+	s.u.mu.Lock()
+	defer s.u.mu.Unlock()
+	w := s.wishes()
 	for _, k := range listenKinds {
 		if peer.Has(k.capability, "listChanged") {
 			filter += `,"` + k.filter + `":true`
 		}
 	}
-	if len(u.watched) > 0 && peer.Has("resources", "subscribe") {
-		filter += `,"resourceSubscriptions":` + stringArray(u.watched)
+	if len(w.watched) > 0 && peer.Has("resources", "subscribe") {
+		filter += `,"resourceSubscriptions":` + stringArray(w.watched)
 	}
-	if len(u.watchedTasks) > 0 && peer.Has("extensions", TasksExtension) {
-		filter += `,"taskIds":` + stringArray(u.watchedTasks)
+	if len(w.tasks) > 0 && peer.Has("extensions", TasksExtension) {
+		filter += `,"taskIds":` + stringArray(w.tasks)
 	}
 	if filter != "" {
 		filter = filter[1:]
 	}
-	return filter, u.rewatch
+	return filter, w.rewatch
 }
 
 // subscribe begins one subscription.
@@ -163,7 +164,7 @@ func (s *slot) hear(ctx context.Context, c conn, peer *Peer, filter string, sub 
 			return
 		case wire.KindError:
 			answered, sub.refuse = true, true
-			s.u.log.Info("the server refuses to announce changes", zap.String("error", s.u.Mask(string(f.Error.Of(f.Raw)))))
+			s.u.log.Info("the server refuses to announce changes", zap.String("error", s.mask().text(string(f.Error.Of(f.Raw)))))
 			return
 		}
 	}

@@ -136,7 +136,7 @@ func (s *slot) heardFrom() {
 func (s *slot) counts(uses uint64) bool {
 	s.u.mu.Lock()
 	defer s.u.mu.Unlock()
-	working := !s.abandoned.IsZero() && time.Since(s.abandoned) < s.u.cfg.MaxCallTime || len(s.u.watchedTasks) > 0
+	working := !s.abandoned.IsZero() && time.Since(s.abandoned) < s.u.cfg.MaxCallTime || len(s.u.wishes.tasks) > 0
 	if s.uses != uses || s.inflight > 0 || working {
 		return false
 	}

@@ -118,7 +118,7 @@ func wantReason(t testing.TB, err error, want Reason) *Error {
 // serverConfig is a configuration as the config room gives it.
 func serverConfig(transport config.Transport) *config.Server {
 	return &config.Server{
-		ID: "up", Transport: transport, Protocol: config.ProtocolAuto, Sharing: config.SharingShared, Instances: 1,
+		ID: "up", Transport: transport, Protocol: config.ProtocolAuto, Sharing: config.SharingShared, Instances: 1, ReinitOnExpiredSession: true,
 		ConnectTimeout: 15 * time.Second, CallTimeout: 2 * time.Minute, MaxCallTime: 30 * time.Minute,
 		Restart: config.Restart{InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, HealthyAfter: 30 * time.Second},
 	}

@@ -46,6 +46,8 @@ type slot struct {
 	ended     bool
 	stop      context.CancelFunc // of a slot with a unit
 	key       string             // the unit; empty for everybody's, and for one that waits for its unit
+	owner     string             // the sharing unit alone, without its credentials
+	creds     *Credentials       // that the connection is bound to; nil for none. Set once
 	principal string             // that a slot with a unit is counted for
 	counted   bool
 	ends      bool // the unit has an end of its own
@@ -88,7 +90,7 @@ func (s *slot) run(ctx context.Context) {
 		delay := s.failed(err)
 		s.u.firstEnded()
 		s.tell()
-		if s.unit != "" {
+		if !s.comesBack() {
 			return
 		}
 		select {
@@ -98,10 +100,26 @@ func (s *slot) run(ctx context.Context) {
 	}
 }
 
+// comesBack says whether the slot makes another connection after one that failed: the shared ones do, and those on which
+// somebody waits for news.
+func (s *slot) comesBack() bool {
+	s.u.mu.Lock()
+	defer s.u.mu.Unlock()
+	return s.unit == "" || s.lists() && s.hears()
+}
+
+// mask hides what is secret of the upstream, and of whoever this connection is for.
+func (s *slot) mask() *masker {
+	if s.creds == nil {
+		return s.u.mask
+	}
+	return newMasker(append(secretValues(s.u.cfg), s.creds.secrets()...))
+}
+
 // live makes a connection and returns when it is of no more use, with the reason.
 func (s *slot) live(ctx context.Context) error {
 	e := s.u.env(s)
-	e.own = s.unit != "" || s.u.cfg.Sharing == config.SharingCall
+	e.own = s.unit != "" && !s.manySessions() || s.u.cfg.Sharing == config.SharingCall
 	if s.unit != "" {
 		e.asides = newAsides(ctx, s)
 		s.set(func() { s.asides = e.asides })
@@ -135,7 +153,7 @@ func (s *slot) live(ctx context.Context) error {
 	s.restore(c, peer)
 	s.tell()
 	var news group
-	if s.unit == "" && s.index == 0 && peer.Era == wire.Modern {
+	if s.hearsNews() && peer.Era == wire.Modern {
 		news.Go(func() { s.listen(ctx, c, peer) })
 	}
 	if err = s.use(ctx, c, peer); !errors.Is(err, errIdle) {
@@ -151,9 +169,11 @@ func (s *slot) live(ctx context.Context) error {
 func (s *slot) failed(err error) time.Duration {
 	r := s.u.cfg.Restart
 	now := time.Now()
+	mask := s.mask()
 	failure := failureOf(err, now)
-	failure.Message = s.u.mask.text(failure.Message)
-	err = s.u.mask.error(err)
+	failure.Message = mask.text(failure.Message)
+	err = mask.error(err)
+	refused := ChallengeOf(err) != nil
 	var delay time.Duration
 	s.set(func() {
 		if !s.upSince.IsZero() && now.Sub(s.upSince) >= r.HealthyAfter {
@@ -162,10 +182,20 @@ func (s *slot) failed(err error) time.Duration {
 			delay = backoff(r, s.failures)
 			s.failures++
 		}
+		if refused {
+			delay = r.MaxDelay // it is there, and will hardly change its mind
+		}
 		s.upSince = time.Time{}
 		s.state, s.failure, s.retry, s.rested = StateFailed, err, now.Add(delay), false
-		s.u.failure = failure
+		if !refused || s.unit == "" {
+			s.u.failure = failure
+		}
 	})
+	if refused {
+		// Whose credential it is matters to nobody but its owner, who is told.
+		s.u.log.Info("the server asks callers for a credential", zap.String("error", err.Error()), zap.Bool("sent_one", s.creds != nil))
+		return delay
+	}
 	s.u.log.Warn("upstream down", zap.String("error", err.Error()), zap.Duration("retry_in", delay))
 	return delay
 }
@@ -188,6 +218,8 @@ func (s *slot) restartReason() string {
 	switch {
 	case s.rested:
 		return restartIdle
+	case errors.Is(s.failure, errSessionLost):
+		return restartSessionLost
 	case errors.As(s.failure, &se) && se.stage != "run":
 		return restartHandshake
 	case s.u.cfg.Transport == config.TransportStdio && !errors.Is(s.failure, errUnresponsive):
@@ -201,11 +233,20 @@ func (s *slot) end() {
 		s.ended = true
 		if s.unit != "" {
 			s.u.drop(s)
-			if s.counted {
-				s.u.opts.Quota.give(s.principal)
-			}
+			s.uncount()
 		}
 	})
+	if s.unit != "" && s.u.opts.Own != nil {
+		s.u.opts.Own.OwnEnded(s.u, s.whose())
+	}
+}
+
+// uncount gives back the slot's place among those that units have for themselves. The upstream's mutex is held.
+func (s *slot) uncount() {
+	if s.counted {
+		s.counted = false
+		s.u.opts.Quota.give(s.principal)
+	}
 }
 
 // set changes the slot's fields and tells those who wait for it.
@@ -217,9 +258,18 @@ func (s *slot) set(change func()) {
 }
 
 func (s *slot) tell() {
-	if s.unit == "" && s.u.opts.Observer != nil {
+	switch {
+	case s.unit == "" && s.u.opts.Observer != nil:
 		s.u.opts.Observer.Changed(s.u)
+	case s.unit != "" && s.u.opts.Own != nil && s.connected():
+		s.u.opts.Own.OwnReady(s.u, s.whose())
 	}
+}
+
+func (s *slot) connected() bool {
+	s.u.mu.Lock()
+	defer s.u.mu.Unlock()
+	return s.conn != nil
 }
 
 // Refused notes that a request of the server was refused because it belongs to no call, or nobody can tell to which.
@@ -239,6 +289,9 @@ func (s *slot) Refused(f *wire.Frame, several bool) {
 func (s *slot) Notification(f *wire.Frame) {
 	if isTaskNews(f.Method) {
 		s.taskNews(f)
+		return
+	}
+	if s.unit != "" && s.u.opts.Own != nil && s.u.opts.Own.OwnNews(s.u, s.whose(), f) {
 		return
 	}
 	switch session := s.session(); {

@@ -309,24 +309,24 @@ func TestWaitingForASubscription(t *testing.T) {
 		u := startUpstream(t, newRig(t), p, nil)
 		defer u.Stop()
 		synctest.Wait()
-		u.Watch([]string{"note://a"})
+		u.Watch(nil, []string{"note://a"})
 		began := time.Now()
-		u.AwaitWatch(t.Context())
+		u.AwaitWatch(t.Context(), nil)
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("it was waited for %v, want the 2s that the server takes", took)
 		}
-		u.AwaitWatch(t.Context())
+		u.AwaitWatch(t.Context(), nil)
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("what is subscribed to is waited for again, until %v", took)
 		}
-		u.Watch(nil)
+		u.Watch(nil, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
 		defer cancel()
-		u.Watch([]string{"note://b"})
-		u.AwaitWatch(ctx)
+		u.Watch(nil, []string{"note://b"})
+		u.AwaitWatch(ctx, nil)
 		if took := time.Since(began); took >= 4*time.Second {
 			t.Errorf("the end of the context is not the end of waiting, which took until %v", took)
 		}
-		u.AwaitWatch(t.Context())
+		u.AwaitWatch(t.Context(), nil)
 	})
 }

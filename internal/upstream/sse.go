@@ -47,7 +47,7 @@ func dialSSE(ctx context.Context, e *env, cfg *config.Server, rt http.RoundTripp
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
 		discard(resp)
 		hc.cancel(ErrClosed)
-		return nil, &statusError{code: resp.StatusCode, text: "GET gives no event stream"}
+		return nil, hc.refusal(resp, "GET gives no event stream")
 	}
 	c.body = resp.Body
 	events := wire.NewEventReader(resp.Body, e.maxFrame)
@@ -142,7 +142,8 @@ func (c *sseConn) sendWith(ctx context.Context, frame []byte, of http.Header) er
 	}
 	discard(resp)
 	if resp.StatusCode/100 != 2 {
-		return &Error{Upstream: c.httpConn.env.id, Reason: ReasonTransport, Err: fmt.Errorf("posting to the endpoint that %s announced: %w", c.url.Path, &statusError{code: resp.StatusCode})}
+		refused := c.refusal(resp, "")
+		return &Error{Upstream: c.httpConn.env.id, Reason: deniedOr(ReasonTransport, refused), Err: fmt.Errorf("posting to the endpoint that %s announced: %w", c.url.Path, refused)}
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (u *Upstream) AcquirePlace(ctx context.Context, unit Unit, at Place) (*Leas
 }
 
 func (u *Upstream) acquirePlace(ctx context.Context, unit Unit, at Place) (*Lease, error) {
-	if u.cfg.Sharing == config.SharingSession {
+	if u.cfg.Sharing == config.SharingSession || u.binding(unit) != nil {
 		return u.acquireUnit(ctx, unit, at)
 	}
 	s, err := u.sharedAt(at)
@@ -152,13 +152,12 @@ func DropOf(f *wire.Frame) string {
 func (u *Upstream) WatchTasks(ids []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if slices.Equal(u.watchedTasks, ids) {
+	if slices.Equal(u.wishes.tasks, ids) {
 		return
 	}
-	u.watchedTasks = slices.Clone(ids)
+	u.wishes.tasks = slices.Clone(ids)
 	u.heard(len(ids))
-	close(u.rewatch)
-	u.rewatch = make(chan struct{})
+	u.wishes.change()
 }
 
 // TellsOfTasks says whether the subscription of everybody's first connection is one that news of tasks come on.

@@ -45,6 +45,7 @@ type Options struct {
 	Quota    *Quota
 	Observer Observer
 	Tasks    TaskObserver // nil where nobody wants to hear of tasks
+	Own      OwnObserver  // nil where nobody wants to hear of connections that are somebody's own
 	Memory   Memory
 	Ledger   Ledger // nil where children are not recorded
 	// Serve is the server behind a configuration of the in-process transport.
@@ -63,6 +64,7 @@ type Upstream struct {
 	serve   InProcess
 	version string
 	mask    *masker
+	bound   []string // names of headers that are part of a caller's credentials
 	noisy   sync.Once
 	moved   sync.Once
 	unclear atomic.Int64 // refused requests of which nobody could tell whose they are
@@ -80,6 +82,7 @@ type Upstream struct {
 	spoken *tailLog // the stderr of the last run of a program that is no server
 	gate   gate     // max_concurrency
 	single gate     // serialize
+	lone   gate     // calls with credentials, where each has a connection of its own
 
 	mu      sync.Mutex
 	era     *wire.Era
@@ -91,14 +94,11 @@ type Upstream struct {
 	failure *Failure
 	// listFailure is why the lists that were fetched last are not whole; nil where they are.
 	listFailure *Failure
-	retiring    bool // it is in the configuration no more
-	// watched are the resources whose updates are wanted; rewatch is closed and replaced when they change.
-	watched      []string
-	watchedTasks []string
-	remembered   *Peer // from before this process; nil where nothing is known
-	rewatch      chan struct{}
-	listening    <-chan struct{} // the rewatch that a modern server has been told up to
-	logLevel     string
+	retiring    bool               // it is in the configuration no more
+	wishes      *wishes            // on the first connection that everybody shares
+	wishesOf    map[string]*wishes // on the connections that list for credentials, by their keys
+	remembered  *Peer              // from before this process; nil where nothing is known
+	logLevel    string
 }
 
 // New makes an upstream that is not started yet.
@@ -106,7 +106,7 @@ func New(cfg *config.Server, opts Options) *Upstream {
 	u := &Upstream{
 		ID: cfg.ID, cfg: cfg, opts: opts, log: opts.Log.With(zap.String("upstream", cfg.ID)), serve: opts.Serve,
 		version: opts.Version, mask: newMasker(secretValues(cfg)), probing: make(chan struct{}, 1), keyed: map[string]*slot{},
-		changed: make(chan struct{}), rewatch: make(chan struct{}), first: make(chan struct{}),
+		changed: make(chan struct{}), wishes: newWishes(), wishesOf: map[string]*wishes{}, first: make(chan struct{}), bound: boundHeaders(cfg),
 	}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
 	if cfg.Transport == config.TransportHTTP || cfg.Transport == config.TransportSSE {
@@ -115,6 +115,9 @@ func New(cfg *config.Server, opts Options) *Upstream {
 	u.gate.limit, u.gate.queue, u.gate.patience = cfg.MaxConcurrency, cfg.MaxQueue, cfg.CallTimeout
 	if cfg.Serialize {
 		u.single.limit, u.single.queue, u.single.patience = 1, cfg.MaxQueue, cfg.CallTimeout
+	}
+	if cfg.Sharing == config.SharingCall {
+		u.lone.limit, u.lone.queue, u.lone.patience = max(1, cfg.Instances), cfg.MaxQueue, cfg.CallTimeout
 	}
 	n := 1
 	if cfg.Sharing != config.SharingSession {
@@ -208,8 +211,9 @@ func (u *Upstream) broadcast() {
 }
 
 // env makes what a connection of this upstream needs.
-func (u *Upstream) env(p connPeer) *env {
-	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, declares: clientCapabilities, budget: u.opts.Budget, peer: p,
+func (u *Upstream) env(s *slot) *env {
+	return &env{id: u.ID, mask: s.mask(), creds: s.creds, callers: u.cfg.ForwardsAuth(), stayLost: !u.cfg.ReinitOnExpiredSession,
+		log: u.log, count: u.opts.Count, declares: clientCapabilities, budget: u.opts.Budget, peer: s,
 		brood: &u.brood, ledger: u.opts.Ledger, usage: u.opts.Metrics.children(), noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
 }

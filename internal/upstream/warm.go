@@ -12,9 +12,9 @@ import (
 // started again and again for nobody.
 
 // newKeyed begins a slot for a unit, which declares what its client can do. u.mu is held.
-func (u *Upstream) newKeyed(name, declares string) *slot {
+func (u *Upstream) newKeyed(name, declares string, creds *Credentials) *slot {
 	s := newSlot(u, name, len(u.keyed)+1)
-	s.declares = declares
+	s.declares, s.creds, s.started = declares, creds, true
 	ctx, cancel := context.WithCancel(u.ctx)
 	s.stop = cancel
 	u.runs.Go(func() { s.run(ctx) })
@@ -26,7 +26,7 @@ func (u *Upstream) makeSpare() {
 	if !u.cfg.Prewarm || u.cfg.Sharing != config.SharingSession || u.spare != nil || u.ctx.Err() != nil {
 		return
 	}
-	u.spare = u.newKeyed(fmt.Sprintf("spare/%d", u.NextID()), "")
+	u.spare = u.newKeyed(fmt.Sprintf("spare/%d", u.NextID()), "", nil)
 	u.spare.key = ""
 }
 
@@ -47,6 +47,7 @@ func (u *Upstream) drop(s *slot) {
 	}
 	if s.key != "" && u.keyed[s.key] == s {
 		delete(u.keyed, s.key)
+		u.forgetWishes(s.key)
 	}
 }
 

@@ -3,32 +3,89 @@ package upstream
 import (
 	"context"
 	"slices"
+	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// Watch sets the resources whose updates are to be heard, by the upstream's own URIs. A modern server hears of a change
-// at once. A legacy one is told by whoever subscribes; here they are kept to be restored on the next connection.
-func (u *Upstream) Watch(uris []string) {
+// wishes are what is to be heard on one connection. They are guarded by the upstream's mutex.
+type wishes struct {
+	watched, tasks []string
+	rewatch        chan struct{}   // closed and replaced when they change
+	listening      <-chan struct{} // the rewatch that a modern server has been told up to
+}
+
+func newWishes() *wishes { return &wishes{rewatch: make(chan struct{})} }
+
+func (w *wishes) none() bool { return len(w.watched)+len(w.tasks) == 0 }
+
+// change tells those who listen that the wishes are others now.
+func (w *wishes) change() {
+	close(w.rewatch)
+	w.rewatch = make(chan struct{})
+}
+
+// wishesFor gives the wishes for these credentials; those for everybody where there are none. u.mu is held.
+func (u *Upstream) wishesFor(c *Credentials) *wishes {
+	key := c.slotKey()
+	if key == "" || u.isPipe() {
+		return u.wishes
+	}
+	w := u.wishesOf[key]
+	if w == nil {
+		w = newWishes()
+		u.wishesOf[key] = w
+	}
+	return w
+}
+
+// forgetWishes drops the wishes of a connection that there is no more, unless there are any. u.mu is held.
+func (u *Upstream) forgetWishes(key string) {
+	if w := u.wishesOf[key]; w != nil && w.none() && u.keyed[key] == nil {
+		delete(u.wishesOf, key)
+	}
+}
+
+// wishes gives what is to be heard on this connection; nil where nothing is heard on it. u.mu is held.
+func (s *slot) wishes() *wishes {
+	switch {
+	case s.unit == "" && s.index == 0:
+		return s.u.wishes
+	case s.lists():
+		return s.u.wishesFor(s.creds)
+	}
+	return nil
+}
+
+// Watch sets the resources whose updates are to be heard for these credentials, nil for everybody, by the upstream's own
+// URIs. A modern server hears of a change at once. A legacy one is told by whoever subscribes; here they are kept to be
+// restored on the next connection.
+func (u *Upstream) Watch(c *Credentials, uris []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if slices.Equal(u.watched, uris) {
+	w := u.wishesFor(c)
+	if slices.Equal(w.watched, uris) {
 		return
 	}
-	u.watched = slices.Clone(uris)
-	u.heard(len(uris))
-	close(u.rewatch)
-	u.rewatch = make(chan struct{})
+	w.watched = slices.Clone(uris)
+	if w == u.wishes {
+		u.heard(len(uris))
+	} else if s := u.keyed[c.slotKey()]; s != nil {
+		s.lastUse = time.Now()
+	}
+	w.change()
+	u.forgetWishes(c.slotKey())
 }
 
 // AwaitWatch waits until a modern server has taken or refused what Watch was told last, or ctx ends: what it announces
 // before that is not heard.
-func (u *Upstream) AwaitWatch(ctx context.Context) {
+func (u *Upstream) AwaitWatch(ctx context.Context, c *Credentials) {
 	for {
 		u.mu.Lock()
-		told, changed := u.listening == u.rewatch, u.changed
+		w := u.wishesFor(c)
+		told, changed := w.listening == w.rewatch, u.changed
 		u.mu.Unlock()
 		if told {
 			return
@@ -57,9 +114,22 @@ func (u *Upstream) SetLogLevel(level string) {
 	}
 }
 
-// AcquireFirst gives the connection that tells of updates: the one that watched resources are restored on.
-func (u *Upstream) AcquireFirst(ctx context.Context) (*Lease, error) {
-	return u.acquire(ctx, u.shared[0], false)
+// AcquireFirst gives the connection that tells of updates for these credentials, nil for everybody: the one that watched
+// resources are restored on.
+func (u *Upstream) AcquireFirst(ctx context.Context, c *Credentials) (*Lease, error) {
+	return u.acquireFirst(ctx, Unit{Credentials: c})
+}
+
+func (u *Upstream) acquireFirst(ctx context.Context, unit Unit) (*Lease, error) {
+	c := u.binding(unit)
+	if c == nil {
+		return u.acquire(ctx, u.shared[0], false)
+	}
+	s, err := u.keyedSlot(c.slotKey(), Unit{Credentials: c, Principal: unit.Principal})
+	if err != nil {
+		return nil, err
+	}
+	return u.acquire(ctx, s, false)
 }
 
 // slots gives all slots. u.mu is held.
@@ -77,12 +147,16 @@ func (s *slot) restore(c conn, peer *Peer) {
 		return
 	}
 	s.u.mu.Lock()
-	watched, level := slices.Clone(s.u.watched), s.u.logLevel
+	var watched []string
+	w, level := s.wishes(), s.u.logLevel
+	if w != nil {
+		watched = slices.Clone(w.watched)
+	}
 	s.u.mu.Unlock()
 	if level != "" {
 		s.sendLevel(c, peer, level)
 	}
-	if s.unit != "" || s.index != 0 || !peer.Has("resources", "subscribe") {
+	if !peer.Has("resources", "subscribe") {
 		return
 	}
 	for _, uri := range watched {
@@ -118,7 +192,7 @@ func (s *slot) request(c conn, method string, params []byte) {
 				s.Refused(f, false)
 				_ = x.Respond(ctx, Refusal(f))
 			case f.Kind == wire.KindError:
-				s.u.log.Info("the server refuses a request of the proxy", zap.String("method", method), zap.ByteString("error", f.Error.Of(f.Raw)))
+				s.u.log.Info("the server refuses a request of the proxy", zap.String("method", method), zap.String("error", s.mask().text(string(f.Error.Of(f.Raw)))))
 				return
 			case f.Kind == wire.KindResponse:
 				return
