@@ -12,15 +12,16 @@ import (
 type links struct {
 	mu    sync.Mutex
 	order *list.List // of *link, the newest first
-	known map[linkKey]*list.Element
-	held  map[string]int // by principal
+	known map[linkKey]*link
+	held  map[string]*list.List // by principal, of *link, the newest first
 }
 
 type linkKey struct{ principal, uri string }
 
 type link struct {
-	key linkKey
-	up  *upstream.Upstream
+	key      linkKey
+	up       *upstream.Upstream
+	all, own *list.Element // where it stands among all, and among those of its principal
 }
 
 const (
@@ -30,7 +31,7 @@ const (
 )
 
 func newLinks() *links {
-	return &links{order: list.New(), known: map[linkKey]*list.Element{}, held: map[string]int{}}
+	return &links{order: list.New(), known: map[linkKey]*link{}, held: map[string]*list.List{}}
 }
 
 // learn notes where a URI came from, and gives the upstream that has it: the first from which it came.
@@ -41,14 +42,20 @@ func (l *links) learn(principal, uri string, u *upstream.Upstream) *upstream.Ups
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	key := linkKey{principal, uri}
-	if e := l.known[key]; e != nil {
-		l.order.MoveToFront(e)
-		return e.Value.(*link).up
+	if one := l.known[key]; one != nil {
+		l.used(one)
+		return one.up
 	}
-	l.known[key] = l.order.PushFront(&link{key, u})
-	l.held[principal]++
-	if l.held[principal] > maxLinksPerPrincipal {
-		l.forgetOldestOf(principal)
+	own := l.held[principal]
+	if own == nil {
+		own = list.New()
+		l.held[principal] = own
+	}
+	one := &link{key: key, up: u}
+	one.all, one.own = l.order.PushFront(one), own.PushFront(one)
+	l.known[key] = one
+	if own.Len() > maxLinksPerPrincipal {
+		l.forget(own.Back())
 	} else if l.order.Len() > maxLinks {
 		l.forget(l.order.Back())
 	}
@@ -58,27 +65,27 @@ func (l *links) learn(principal, uri string, u *upstream.Upstream) *upstream.Ups
 func (l *links) find(principal, uri string) *upstream.Upstream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.known[linkKey{principal, uri}]
-	if e == nil {
+	one := l.known[linkKey{principal, uri}]
+	if one == nil {
 		return nil
 	}
-	l.order.MoveToFront(e)
-	return e.Value.(*link).up
+	l.used(one)
+	return one.up
 }
 
-func (l *links) forgetOldestOf(principal string) {
-	for e := l.order.Back(); e != nil; e = e.Prev() {
-		if e.Value.(*link).key.principal == principal {
-			l.forget(e)
-			return
-		}
-	}
+func (l *links) used(one *link) {
+	l.order.MoveToFront(one.all)
+	l.held[one.key.principal].MoveToFront(one.own)
 }
 
+// forget drops the link of an element of either list.
 func (l *links) forget(e *list.Element) {
-	k := l.order.Remove(e).(*link).key
-	delete(l.known, k)
-	if l.held[k.principal]--; l.held[k.principal] == 0 {
-		delete(l.held, k.principal)
+	one := e.Value.(*link)
+	own := l.held[one.key.principal]
+	l.order.Remove(one.all)
+	own.Remove(one.own)
+	delete(l.known, one.key)
+	if own.Len() == 0 {
+		delete(l.held, one.key.principal)
 	}
 }

@@ -113,11 +113,29 @@ func TestLinksAreBounded(t *testing.T) {
 	}
 	l.learn("bob", "1", u)
 	l.learn("bob", strings.Repeat("x", maxLinkedURI+1), u)
-	if n := l.order.Len(); n != maxLinksPerPrincipal+1 || len(l.known) != n || l.held["anna"] != maxLinksPerPrincipal || l.held["bob"] != 1 {
-		t.Errorf("%d links are known: %v", n, l.held)
+	if n := l.order.Len(); n != maxLinksPerPrincipal+1 || len(l.known) != n || l.held["anna"].Len() != maxLinksPerPrincipal || l.held["bob"].Len() != 1 {
+		t.Errorf("%d links are known", n)
 	}
 	if l.find("anna", "0") == nil || l.find("anna", "1") != nil || l.find("bob", "1") == nil {
 		t.Error("something else was forgotten than what was not used for longest")
+	}
+}
+
+// BenchmarkLinksAtTheirBound learns where others hold many older ones: the time must not grow with those.
+func BenchmarkLinksAtTheirBound(b *testing.B) {
+	for _, others := range []int{0, 80_000} {
+		b.Run(fmt.Sprint(others), func(b *testing.B) {
+			l, u := newLinks(), &upstream.Upstream{}
+			for i := range others {
+				l.learn(fmt.Sprint("p", i%8), fmt.Sprint(i), u)
+			}
+			for i := range maxLinksPerPrincipal {
+				l.learn("anna", fmt.Sprint(i), u)
+			}
+			for i := 0; b.Loop(); i++ {
+				l.learn("anna", fmt.Sprint("new", i), u)
+			}
+		})
 	}
 }
 

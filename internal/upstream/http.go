@@ -199,7 +199,7 @@ func (c *httpConn) roundTrip(req *http.Request, body []byte) (*http.Response, er
 func (c *httpConn) follow(req *http.Request, body []byte) (*http.Response, error) {
 	for hop := 0; ; hop++ {
 		resp, err := c.rt.RoundTrip(req)
-		if err != nil || resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+		if err != nil || !redirects(req.Method, resp.StatusCode) {
 			return resp, err
 		}
 		to, err := resp.Location()
@@ -213,13 +213,24 @@ func (c *httpConn) follow(req *http.Request, body []byte) (*http.Response, error
 			return nil, &redirectError{fmt.Sprintf("more than %d redirects", maxRedirects)}
 		}
 		c.env.moved.Do(func() {
-			c.env.log.Warn("the server redirects; set the url to where it leads", zap.String("path", to.Path))
+			c.env.log.Warn("the server redirects; set the url to where it leads", zap.String("path", c.env.mask.text(to.Path)))
 		})
 		next := req.Clone(req.Context())
 		next.URL = to
 		setBody(next, body)
 		req = next
 	}
+}
+
+// redirects says whether a status leads elsewhere with the same method. Of a GET the older ones do so too.
+func redirects(verb string, status int) bool {
+	switch status {
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther:
+		return verb == http.MethodGet
+	}
+	return false
 }
 
 // redirectError is a redirect that is not followed.

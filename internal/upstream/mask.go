@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 )
@@ -115,8 +116,30 @@ func secretValues(cfg *config.Server) []string {
 				add(url.QueryEscape(v))
 			}
 		}
+		for _, segment := range strings.Split(u.EscapedPath(), "/") {
+			if plain, err := url.PathUnescape(segment); err == nil && secretSegment(plain) {
+				add(plain)
+				add(segment)
+			}
+		}
 	}
 	return out
+}
+
+// secretSegment says whether a part of a path looks like a credential, as some services hand out addresses that are one:
+// it is long, and not made of words and short numbers.
+func secretSegment(s string) bool {
+	if len(s) < 16 {
+		return false
+	}
+	for _, part := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune("-_.~", r) }) {
+		letters := strings.ContainsFunc(part, unicode.IsLetter)
+		digits := strings.ContainsFunc(part, unicode.IsDigit)
+		if len(part) >= 24 || len(part) >= 8 && letters && digits {
+			return true
+		}
+	}
+	return false
 }
 
 func looksSecret(name string) bool {

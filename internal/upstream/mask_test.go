@@ -25,6 +25,27 @@ func TestEverySecretOfAServerIsKnown(t *testing.T) {
 	}
 }
 
+func TestSecretsInPathsOfServersAreKnown(t *testing.T) {
+	for path, want := range map[string][]string{
+		"/api/mcp/s/OGZkN2U1YjQtMWM0ZS00/mcp":                  {"OGZkN2U1YjQtMWM0ZS00"},
+		"/v1/2f6b1c1e-8f0e-4c52-9a3e-1d2c3b4a5f60/sse":         {"2f6b1c1e-8f0e-4c52-9a3e-1d2c3b4a5f60"},
+		"/key=abcDEF0123456789/mcp":                            {"key=abcDEF0123456789"},
+		"/u/abcdefghijklmnopqrstuvwxyzABCDEFGHIJ":              {"abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"},
+		"/t/c2VjcmV0%2Bwith%2Fmore0/mcp":                       {"c2VjcmV0+with/more0", "c2VjcmV0%2Bwith%2Fmore0"},
+		"/mcp":                                                 nil,
+		"/servers/model-context-protocol-reference-server/mcp": nil,
+		"/api/v2/streamable-http":                              nil,
+		"/2025-03-26/stream":                                   nil,
+	} {
+		got := secretValues(&config.Server{URL: config.Secret("https://example.com" + path)})
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("of %s %q are secret, want %q", path, got, want)
+		}
+	}
+}
+
 func TestMaskedTexts(t *testing.T) {
 	m := newMasker([]string{"secret", "secret-and-longer"})
 	if got := m.text("a secret-and-longer, a secret"); got != "a <secret>, a <secret>" {

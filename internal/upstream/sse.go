@@ -39,10 +39,10 @@ func dialSSE(ctx context.Context, e *env, cfg *config.Server, rt http.RoundTripp
 	// The stream outlives the dialling; only the wait for its beginning ends with ctx.
 	stop := context.AfterFunc(ctx, func() { hc.cancel(context.Cause(ctx)) })
 	defer stop()
-	resp, err := rt.RoundTrip(req)
+	resp, err := hc.roundTrip(req, nil)
 	if err != nil {
 		hc.cancel(err)
-		return nil, hc.lostOnTheWay(ctx, err)
+		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
 		discard(resp)
@@ -51,7 +51,8 @@ func dialSSE(ctx context.Context, e *env, cfg *config.Server, rt http.RoundTripp
 	}
 	c.body = resp.Body
 	events := wire.NewEventReader(resp.Body, e.maxFrame)
-	if err := c.endpoint(events); err != nil {
+	// What the server says of where to post is relative to where its stream was found in the end.
+	if err := c.endpoint(resp.Request.URL, events); err != nil {
 		_ = resp.Body.Close()
 		if ctx.Err() != nil {
 			err = errors.Join(errNotSSE, context.Cause(ctx))
@@ -64,7 +65,7 @@ func dialSSE(ctx context.Context, e *env, cfg *config.Server, rt http.RoundTripp
 }
 
 // endpoint waits for the event that tells where to post. The server is not trusted with another origin.
-func (c *sseConn) endpoint(events *wire.EventReader) error {
+func (c *sseConn) endpoint(at *url.URL, events *wire.EventReader) error {
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -73,7 +74,7 @@ func (c *sseConn) endpoint(events *wire.EventReader) error {
 		if ev.Name != "endpoint" {
 			continue
 		}
-		to, err := c.url.Parse(string(ev.Data))
+		to, err := at.Parse(string(ev.Data))
 		if err != nil {
 			return fmt.Errorf("the endpoint event holds no URL: %w", err)
 		}
@@ -143,7 +144,7 @@ func (c *sseConn) sendWith(ctx context.Context, frame []byte, of http.Header) er
 	discard(resp)
 	if resp.StatusCode/100 != 2 {
 		refused := c.refusal(resp, "")
-		return &Error{Upstream: c.httpConn.env.id, Reason: deniedOr(ReasonTransport, refused), Err: fmt.Errorf("posting to the endpoint that %s announced: %w", c.url.Path, refused)}
+		return &Error{Upstream: c.httpConn.env.id, Reason: deniedOr(ReasonTransport, refused), Err: fmt.Errorf("posting to the endpoint that %s announced: %w", c.httpConn.env.mask.text(c.url.Path), refused)}
 	}
 	return nil
 }

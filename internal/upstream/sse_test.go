@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -18,13 +19,14 @@ import (
 type sseServer struct {
 	*roundTripper
 	w     *io.PipeWriter
+	r     *io.PipeReader
 	posts chan string // path and body
 }
 
 func newSSEServer(t *testing.T) *sseServer {
 	s := &sseServer{posts: make(chan string, 100)}
 	r, w := io.Pipe()
-	s.w = w
+	s.r, s.w = r, w
 	s.roundTripper = &roundTripper{serve: func(_ int, req *http.Request, body string) (*http.Response, error) {
 		if req.Method == http.MethodPost {
 			s.posts <- req.URL.RequestURI() + " " + body
@@ -89,6 +91,61 @@ func TestWhereTheEndpointEventLeads(t *testing.T) {
 				}
 				if got := <-s.posts; got != c.want+` {"a":1}` {
 					t.Errorf("posted to %s, want %s", got, c.want)
+				}
+				conn.Close()
+			})
+		})
+	}
+}
+
+func TestTheStreamMayHaveMovedWithinItsOrigin(t *testing.T) {
+	for _, tt := range []struct {
+		status   int
+		location string
+		posted   string
+		err      string
+	}{
+		{302, "/moved/sse", "/moved/messages", ""},
+		{301, "sse/", "/base/sse/messages", ""},
+		{303, "http://server.test/x/", "/x/messages", ""},
+		{307, "/moved/sse", "/moved/messages", ""},
+		{308, "/moved/sse", "/moved/messages", ""},
+		{302, "http://evil.test/sse", "", "another origin (http://evil.test)"},
+		{307, "https://server.test/sse", "", "another origin"},
+		{302, "", "", "without a usable Location"},
+		{302, "/base/sse", "", "more than 3 redirects"},
+	} {
+		t.Run(fmt.Sprint(tt.status, tt.location), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSSEServer(t)
+				serve := s.serve
+				s.serve = func(n int, req *http.Request, body string) (*http.Response, error) {
+					if req.Method == http.MethodGet && req.URL.Path == "/base/sse" {
+						resp := respond(tt.status, "", "")
+						if tt.location != "" {
+							resp.Header.Set("Location", tt.location)
+						}
+						return resp, nil
+					}
+					return serve(n, req, body)
+				}
+				go func() { _, _ = io.WriteString(s.w, "event: endpoint\ndata: messages\n\n") }()
+				conn, err := dialSSE(t.Context(), newRig(t).env, sseConfig(), s)
+				if tt.err != "" {
+					if err == nil || !strings.Contains(err.Error(), tt.err) {
+						t.Errorf("the error is %v, want %s", err, tt.err)
+					}
+					_ = s.r.Close()
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := conn.Notify(t.Context(), []byte(`{}`)); err != nil {
+					t.Error(err)
+				}
+				if got := <-s.posts; got != tt.posted+" {}" {
+					t.Errorf("posted to %s, want %s", got, tt.posted)
 				}
 				conn.Close()
 			})
