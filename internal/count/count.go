@@ -19,6 +19,7 @@ const (
 // The bounds that are counted when they are met.
 const (
 	LimitBody      = "body"
+	LimitBodyTime  = "body_time" // bodies that were sent too slowly
 	LimitFrame     = "frame"
 	LimitDepth     = "depth"
 	LimitSessions  = "sessions"
@@ -76,7 +77,7 @@ func New(reg prometheus.Registerer) *Counters {
 	for _, w := range []string{DropNoise, DropStderr, DropProgress, DropLog, DropNotification, DropAnswer, DropClientSlow, DropRequest} {
 		c.dropped.WithLabelValues(w)
 	}
-	for _, l := range []string{LimitBody, LimitFrame, LimitDepth, LimitSessions, LimitStreams, LimitInFlight, LimitBuffered, LimitPages,
+	for _, l := range []string{LimitBody, LimitBodyTime, LimitFrame, LimitDepth, LimitSessions, LimitStreams, LimitInFlight, LimitBuffered, LimitPages,
 		LimitItems, LimitMembers, LimitBatch, LimitSlots, LimitMailbox, LimitParked, LimitQueue, LimitListens, LimitSSEEvents, LimitRevoked, LimitResume,
 		LimitResult, LimitKept, LimitOverlays} {
 		c.limits.WithLabelValues(l)

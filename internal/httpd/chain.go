@@ -24,6 +24,7 @@ func (d *Door) enter(l *listener, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := newRecorder(w)
 		defer d.leave(rec, r)
+		r = d.hurry(rec, r)
 		if d.admit(l, rec, r) {
 			next.ServeHTTP(rec, r)
 		}
@@ -99,7 +100,7 @@ func (d *Door) challenge(w http.ResponseWriter, err error) {
 		value += `, error="invalid_token"`
 		reason = refusedCredential
 	}
-	w.Header().Set("Www-Authenticate", value)
+	w.Header().Add("Www-Authenticate", value)
 	wants := "Authorization: Bearer <token>"
 	if h := d.opt.Auth.Header(); h != "Authorization" {
 		wants = h + ": <token>"

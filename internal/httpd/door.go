@@ -59,7 +59,7 @@ type Options struct {
 	Reload func(context.Context) error
 	// Draining tells whether we are shutting down, for readiness. Which messages are still taken is up to MCP.
 	Draining func() bool
-	// Limit is told the name of every bound that a request ran into: "in_flight" or "body".
+	// Limit is told the name of every bound that a request ran into: "in_flight", "body" or "body_time".
 	Limit   func(name string)
 	Version string
 	// Listen and AdminListen are the addresses that are really listened on; where they are empty, those in Proxy hold.

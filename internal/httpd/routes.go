@@ -9,7 +9,7 @@ import (
 
 // The order in which a request passes, once for all:
 //
-//	enter         panic recovery and access log around everything
+//	enter         panic recovery and access log around everything; the body must come in time
 //	admit         Host, then Origin, on every path and method
 //	crossOrigin   CORS headers; a preflight ends here, before anybody has to say who is calling
 //	authenticate  who is calling; the credential's header ends here
@@ -30,7 +30,7 @@ func (d *Door) mainRoutes(l *listener) http.Handler {
 		return !d.hasAdmin() && l.hostAllowed(req.Host) && d.mayOperate(req)
 	}))
 	if !d.hasAdmin() {
-		d.operatorRoutes(r, l, d.operator)
+		d.operatorRoutes(r, l, d.browsable)
 	}
 	return r
 }
@@ -38,7 +38,7 @@ func (d *Door) mainRoutes(l *listener) http.Handler {
 // adminRoutes are the paths of the listener for operators. On loopback the pages are open to everybody who can reach
 // it; on any other address the callers are asked for the same credential as on the main listener.
 func (d *Door) adminRoutes(l *listener) http.Handler {
-	guard := d.operator
+	guard := d.browsable
 	if l.loopback {
 		guard = func(next http.HandlerFunc) http.HandlerFunc { return next }
 	}

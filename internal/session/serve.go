@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
@@ -94,6 +95,11 @@ func (m *Manager) refuseBody(w http.ResponseWriter, err error) {
 	if errors.As(err, &tooLarge) {
 		text := "the body is over the limit of " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes (limits.max_body_bytes)"
 		invalidRequest(w, http.StatusRequestEntityTooLarge, nil, text)
+		return
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.Header().Set("Connection", "close")
+		invalidRequest(w, http.StatusRequestTimeout, nil, "the body was sent too slowly")
 		return
 	}
 	invalidRequest(w, http.StatusBadRequest, nil, "the body could not be read: "+err.Error())
