@@ -53,9 +53,9 @@ func check(ctx context.Context, args []string) int {
 	return exitOK
 }
 
-// names prints the table of final names: real ones where the servers are reached, otherwise how they will look. waiting
-// is how many tools are withheld because nobody has approved them.
-func names(ctx context.Context, cfg *config.Config, connect bool) (ok bool, waiting int, err error) {
+// names prints the table of final names: real ones where the servers are reached, otherwise how they will look. advice
+// is how much of it --strict takes for mistakes: tools that nobody has approved, and what fits nothing of a server.
+func names(ctx context.Context, cfg *config.Config, connect bool) (ok bool, advice int, err error) {
 	a, err := app.New(app.Options{Config: cfg, Log: zap.NewNop(), Version: versionText(), Offline: true})
 	if err != nil {
 		return false, 0, err
@@ -67,14 +67,18 @@ func names(ctx context.Context, cfg *config.Config, connect bool) (ok bool, wait
 	a.Start()
 	a.WaitListed(ctx)
 	printNames(a.Names())
-	if waiting = a.Unapproved(); waiting > 0 {
-		fmt.Printf("%d tools are withheld until they are approved: mcp-proxy approve --list --connect\n", waiting)
+	if advice = a.Unapproved(); advice > 0 {
+		fmt.Printf("%d tools are withheld until they are approved: mcp-proxy approve --list --connect\n", advice)
+	}
+	for _, text := range a.Remarks() {
+		fmt.Println("warning:", oneLine(text))
+		advice++
 	}
 	failures := a.Failures()
 	if failures != nil {
 		fmt.Println(failures)
 	}
-	return failures == nil, waiting, a.Stop()
+	return failures == nil, advice, a.Stop()
 }
 
 func printNames(rows []app.Name) {

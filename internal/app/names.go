@@ -16,6 +16,16 @@ func (a *App) Names() []Name {
 	return out
 }
 
+// Remarks tell what the configuration says of servers that fits nothing of what they offer.
+func (a *App) Remarks() (out []string) {
+	for _, u := range a.ups.All() {
+		for _, text := range a.proxy.Remarks(u.ID) {
+			out = append(out, u.ID+": "+text)
+		}
+	}
+	return out
+}
+
 // Planned tells how the names of an upstream will look that has not been asked for them.
 type Planned struct{ Upstream, Example, Transport string }
 

@@ -24,13 +24,23 @@ func (a *App) strictly(ctx context.Context) error {
 // that are taken twice by then. What clashes later is withheld instead, and so is a prompt: a proxy that serves does not
 // end for it.
 func (a *App) unambiguous(ctx context.Context) error {
-	if a.config().Proxy.Naming.OnConflict != config.ConflictFail {
+	if !failsOnConflict(a.config().Proxy) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.config().Proxy.StartupGrace)
 	defer cancel()
 	a.WaitListed(ctx)
 	return a.conflicts("tool")
+}
+
+// failsOnConflict says whether equal names are an error, everywhere or in a profile.
+func failsOnConflict(p config.Proxy) bool {
+	for _, one := range p.Profiles {
+		if one.Naming != nil && one.Naming.OnConflict == config.ConflictFail {
+			return true
+		}
+	}
+	return p.Naming.OnConflict == config.ConflictFail
 }
 
 // firstAttempts waits for the end of the first attempt to connect with every upstream; false where ctx ends first.
@@ -77,7 +87,11 @@ func (a *App) conflicts(kind string) error {
 		if kind != "" && n.Kind != kind {
 			continue
 		}
-		errs = append(errs, fmt.Errorf("%s: the %s %q: %s", n.Upstream, n.Kind, n.Wire, n.Why))
+		in := ""
+		if n.Profile != "" {
+			in = fmt.Sprintf(" in the profile %q", n.Profile)
+		}
+		errs = append(errs, fmt.Errorf("%s: the %s %q%s: %s", n.Upstream, n.Kind, n.Wire, in, n.Why))
 	}
 	return errors.Join(errs...)
 }

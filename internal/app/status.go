@@ -81,6 +81,7 @@ func (a *App) upstreamStatus(u *upstream.Upstream, tools, prompts, resources int
 		out.Hints = append(out.Hints, fmt.Sprintf("%d of its questions were refused, because several calls share its connection and "+
 			"nobody could tell which one asked; %s", st.Unclear, upstream.HintSharing))
 	}
+	out.Hints = append(out.Hints, a.proxy.Remarks(u.ID)...)
 	for state, n := range st.Slots {
 		out.Slots[string(state)] = n
 	}

@@ -100,10 +100,28 @@ func (p *Proxy) instructions(c *Caller) string {
 	if own := cmp.Or(v.instructions, p.set.Load().instructions); own != "" {
 		parts = append(parts, own)
 	}
+	if text := v.ofStands(); text != "" {
+		parts = append(parts, text)
+	}
 	for _, u := range v.ups {
 		parts = append(parts, p.section(v, u))
 	}
 	return cut(strings.Join(parts, "\n\n"), maxInstructions)
+}
+
+// ofStands tells how to come to tools that are not listed, or not whole.
+func (v *view) ofStands() string {
+	var parts []string
+	for _, it := range v.items[Tool] {
+		switch {
+		case it.stand == nil:
+		case it.stand.calls:
+			parts = append(parts, "`"+it.Name+"` calls by its name a tool that is not listed.")
+		default:
+			parts = append(parts, "`"+it.Name+"` finds tools, listed or not, and gives their input schemas.")
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // section tells of one upstream.

@@ -200,4 +200,5 @@ type Item struct {
 	unlisted bool
 	text     [classes][]byte // rendered
 	linked   bool            // its text names a resource by its qualified form
+	sum      uint64          // of the texts
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
@@ -54,7 +55,11 @@ func (m *merger) planFor(sel selection) *plan {
 		switch {
 		case !sel.takes(u):
 		case sel.lazy.On():
-			out.add(u, sel.lazy, func(tool string) (string, string) { return tool, "" })
+			l := *sel.lazy
+			if own := u.Config().Lazy; own != nil {
+				l.Pinned = slices.Concat(l.Pinned, own.Pinned)
+			}
+			out.add(u, &l, func(tool string) (string, string) { return tool, "" })
 		case u.Config().Lazy.On():
 			out.add(u, u.Config().Lazy, func(tool string) (string, string) { return m.namer.name(u.Config(), tool, false) })
 		}
@@ -98,6 +103,9 @@ func (m *merger) shown(it *Item, l laziness) *Item {
 	}
 	key := shownKey{it, l.search, l.SearchOnly()}
 	if m.lazies[key] == nil {
+		m.lazies[key] = m.lazyBefore[key]
+	}
+	if m.lazies[key] == nil {
 		lazy := *it
 		lazy.unlisted, lazy.params = l.SearchOnly(), nil // whoever sees no schema repeats no argument in a header
 		if !lazy.unlisted {
@@ -117,6 +125,7 @@ type shownKey struct {
 // renderLazy takes the schemas out of the texts of a tool.
 func (it *Item) renderLazy(search string) {
 	hint := "(Full input schema available via the `" + search + "` tool.)"
+	defer it.sumUp()
 	for c := range classes {
 		src := it.text[c]
 		obj, _ := wire.ObjectAt(src, wire.Span{End: len(src)})
@@ -161,6 +170,7 @@ func (v *view) addStand(s *stand, covered []*Item) {
 	for c := range classes {
 		it.text[c] = text
 	}
+	it.sumUp()
 	v.add(it)
 }
 

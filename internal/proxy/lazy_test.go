@@ -294,3 +294,22 @@ func TestChangesThatALazyListDoesNotShow(t *testing.T) {
 		}
 	})
 }
+
+// What is told of a lazy view says how to come to its tools, and a server's own pins hold in every view.
+func TestLazyInstructionsAndPins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := Options{Shape: Shape{Lazy: lazyOf(config.LazySearchOnly), Profiles: map[string]config.Profile{"w": {Servers: []string{"a"}, Lazy: lazyOf(config.LazyOff)}}}}
+		st := newStage(t, o, func(s *config.Server) { s.Lazy = lazyOf(config.LazyOff, "two") }, (&server{id: "a"}).tools("one", "two"))
+		defer st.stop()
+		if got := st.schemas(ViewAll); got != "a__two search_tools call_tool" {
+			t.Errorf("listed: %s", got)
+		}
+		text := st.p.Instructions(ViewAll)
+		if !strings.Contains(text, "`search_tools` finds tools") || !strings.Contains(text, "`call_tool` calls by its name") || !strings.Contains(text, "2 tools") {
+			t.Errorf("the instructions are %s", text)
+		}
+		if text := st.p.Instructions(ProfileView("w")); strings.Contains(text, "search_tools") {
+			t.Errorf("the instructions of a whole view are %s", text)
+		}
+	})
+}

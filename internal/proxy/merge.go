@@ -25,10 +25,19 @@ type merger struct {
 	report   []NameReport
 	sparing  bool             // lists are rendered when they are asked for
 	reuse    map[*offer]*Item // items that need not be made again where they are the same; nil for none
+	// lazyBefore are lazy items that need not be made again.
+	lazyBefore map[shownKey]*Item
 }
 
 func newMerger(s *settings, listings map[string]*listing, log *zap.Logger, tail func(v *view, k Kind) []byte) *merger {
 	return &merger{settings: s, namer: s.names, listings: listings, log: log, tail: tail, lazies: map[shownKey]*Item{}}
+}
+
+// follow lets the merger use again what has not changed since a snapshot; nil is the first.
+func (m *merger) follow(before *snapshot) {
+	if before != nil {
+		m.reuse, m.lazyBefore = before.named, before.lazies
+	}
 }
 
 func (m *merger) build() *snapshot {
@@ -44,7 +53,7 @@ func (m *merger) build() *snapshot {
 	}
 	m.withheldPins()
 	if !m.sparing {
-		s.named = m.common.byOffer()
+		s.named, s.lazies = m.common.byOffer(), m.lazies
 	}
 	s.names, s.waiting = m.report, m.waiting
 	return s

@@ -111,7 +111,8 @@ func (p *Proxy) overlaid(viewKey string, over map[*upstream.Upstream]*listing) *
 		}
 	}
 	s.selections = needed
-	m.settings, m.log, m.sparing, m.reuse, m.waiting = &s, zap.NewNop(), true, base.named, waiting
+	m.settings, m.log, m.sparing, m.waiting = &s, zap.NewNop(), true, waiting
+	m.follow(base)
 	out := m.build()
 	return &snapshot{views: map[string]*view{viewKey: out.views[viewKey]}}
 }

@@ -262,3 +262,28 @@ func strip(answer string) string {
 	}
 	return strings.ReplaceAll(answer, "NAME:///{x}", "NAME")
 }
+
+// A part of what a client watches may be hidden from it; then it is not told of that part, by whatever policy it is hidden.
+func TestUpdatesOfHiddenParts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := subscribable("a")
+		hide := config.Policy{Deny: []string{"*/secret*"}}
+		o := Options{Shape: Shape{Profiles: map[string]config.Profile{"p": {Servers: []string{"a"}, ResourcePolicy: hide}}}}
+		st := newStage(t, o, func(c *config.Server) { c.ResourcePolicy = config.Policy{Deny: []string{"*/private*"}} }, s)
+		defer st.stop()
+		all, few := newWatchingClient(st), newWatchingClient(st)
+		few.caller.View = ProfileView("p")
+		for _, w := range []*watchingClient{all, few} {
+			w.ask("resources/subscribe", `"file:///dir"`)
+		}
+		for _, part := range []string{"", "/open", "/secret", "/private", "/%73ecret"} {
+			s.notify("notifications/resources/updated", `{"uri":"file:///dir`+part+`"}`)
+		}
+		if got := all.heard(); got != "file:///dir file:///dir/open file:///dir/secret file:///dir/%73ecret" {
+			t.Errorf("everybody is told of %s", got)
+		}
+		if got := few.heard(); got != "file:///dir file:///dir/open" {
+			t.Errorf("the profile is told of %s", got)
+		}
+	})
+}

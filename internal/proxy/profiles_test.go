@@ -6,7 +6,11 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 )
 
 func TestProfilesWithNamesOfTheirOwn(t *testing.T) {
@@ -76,6 +80,37 @@ func TestProfilesShareWhatTheyCan(t *testing.T) {
 	})
 }
 
+// What has not changed is the same in the next snapshot, and what has is not.
+func TestSnapshotsShareWhatHasNotChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := (&server{id: "a"}).tools("t"), (&server{id: "b"}).tools("t", "u")
+		st := newStage(t, Options{Shape: Shape{Lazy: lazyOf(config.LazyOn)}}, nil, a, b)
+		defer st.stop()
+		st.listed(ViewAll, Tool)
+		all := func() *view { return st.p.catalog.snap.Load().views[ViewAll] }
+		before := all()
+		b.set(Tool, `{"name":"t","description":"new","inputSchema":{"type":"object"}}`).notify("notifications/tools/list_changed", "{}")
+		pass(refreshPause * 3)
+		synctest.Wait()
+		after := all()
+		if before == after || before.find(Tool, "a__t") != after.find(Tool, "a__t") {
+			t.Error("the item of the other server is not shared")
+		}
+		if now := after.find(Tool, "b__t"); now == before.find(Tool, "b__t") || !strings.Contains(string(now.text[classModern]), "new") {
+			t.Errorf("the item is %s", now.text[classModern])
+		}
+		if got := st.schemas(ViewAll); got != "a__t* b__t search_tools" {
+			t.Errorf("listed: %s", got)
+		}
+		// Another configuration of the server is another item, whatever its name.
+		st.p.Apply(Shape{Naming: naming(config.NamingNone), Server: config.ServerInfo{Name: "p", Version: "1"}})
+		pass(tellGrace * 2)
+		if got := st.listed(ViewAll, Tool); got != "t" {
+			t.Errorf("listed: %s", got)
+		}
+	})
+}
+
 // A reload changes what is lazy, and clients whose list is another are told.
 func TestLazinessAfterAReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -94,4 +129,35 @@ func TestLazinessAfterAReload(t *testing.T) {
 			t.Errorf("told: %q", got)
 		}
 	})
+}
+
+// BenchmarkSnapshot merges the catalog of 6,000 tools for everything, its server and many profiles, as each change does.
+func BenchmarkSnapshot(b *testing.B) {
+	x := searched(b, many(6000)...)
+	for _, lazy := range []bool{false, true} {
+		for _, profiles := range []int{0, 20} {
+			b.Run(fmt.Sprintf("profiles=%d,lazy=%v", profiles, lazy), func(b *testing.B) {
+				shape := Shape{Naming: naming(config.NamingAlways), Profiles: map[string]config.Profile{}}
+				if lazy {
+					shape.Lazy = lazyOf(config.LazyOn)
+				}
+				for i := range profiles {
+					shape.Profiles[fmt.Sprint("p", i)] = config.Profile{Servers: []string{"s"}, ToolPolicy: config.Policy{Deny: []string{fmt.Sprintf("*_%04d", i)}}}
+				}
+				u := upstream.New(serverConfig("s"), upstream.Options{Log: zap.NewNop(), Limits: config.Limits{MaxFrameBytes: 1 << 22}, Metrics: upstream.NewMetrics(prometheus.NewRegistry()), Observer: &Relay{}})
+				l := &listing{}
+				for _, it := range x.all {
+					l.offers[Tool] = append(l.offers[Tool], it.offer)
+				}
+				s := newSettings([]*upstream.Upstream{u}, shape)
+				b.ReportAllocs()
+				var before *snapshot
+				for b.Loop() {
+					m := newMerger(s, map[string]*listing{"s": l}, zap.NewNop(), func(*view, Kind) []byte { return nil })
+					m.follow(before)
+					before = m.build()
+				}
+			})
+		}
+	}
 }

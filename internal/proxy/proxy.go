@@ -100,6 +100,7 @@ func New(o Options, relay *Relay) *Proxy {
 			}
 		}
 		m := p.merger(l)
+		m.follow(p.catalog.snap.Load())
 		m.waiting = p.pins.judge(m.ups, l)
 		return m.build()
 	}

@@ -36,6 +36,8 @@ type snapshot struct {
 	waiting map[string]map[string]pins.Waiting
 	// named are the items of endpoints of several servers, by what they were made of.
 	named map[*offer]*Item
+	// lazies are those of them that are listed lazily.
+	lazies map[shownKey]*Item
 }
 
 // NameReport is one line of the table of final names.
@@ -104,8 +106,13 @@ func (v *view) add(it *Item) bool {
 		return true
 	}
 	v.listed[it.Kind] = append(v.listed[it.Kind], it)
-	v.sums[it.Kind] += maphash.Bytes(seed, it.text[classModern]) + maphash.Bytes(seed, it.text[classLegacy])
+	v.sums[it.Kind] += it.sum
 	return true
+}
+
+// sumUp is called when the texts of an item have been made.
+func (it *Item) sumUp() {
+	it.sum = maphash.Bytes(seed, it.text[classModern]) + maphash.Bytes(seed, it.text[classLegacy])
 }
 
 // seal renders the lists, if they are to be kept; tail makes what modern ones carry beside the items.
@@ -196,6 +203,7 @@ func (it *Item) source() ([]byte, wire.Object) {
 // render makes the text of an item for each class.
 func (it *Item) render(uris map[string]string) {
 	o := it.offer
+	defer it.sumUp()
 	it.override()
 	it.params = unfixed(o.params, it.over.Arguments)
 	src, obj := it.source()

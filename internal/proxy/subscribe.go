@@ -51,9 +51,11 @@ type Subscriptions struct {
 	// tellTask is told of tasks; nil where nobody wants to hear of them.
 	tellTask func(TaskNews)
 
-	mu     sync.Mutex
-	lists  ownLists
-	held   map[string]*watch
+	mu    sync.Mutex
+	lists ownLists
+	held  map[string]*watch
+	// may says whether the client may hear of a URI of a resource's upstream; by the URI that it watches.
+	may    map[string]func(uri string) bool
 	tasks  map[taskKeyOf]heardTask
 	closed bool
 }
@@ -64,7 +66,7 @@ const maxSubscriptions = 1000
 // NewSubscriptions makes the subscriptions of one client. notify is told the URI, as the client knows it, of a resource
 // that has been updated; it must not block.
 func (p *Proxy) NewSubscriptions(notify func(uri string)) *Subscriptions {
-	return &Subscriptions{p: p, notify: notify, held: map[string]*watch{}}
+	return &Subscriptions{p: p, notify: notify, held: map[string]*watch{}, may: map[string]func(string) bool{}}
 }
 
 // Add subscribes to a resource. It fails where nobody has it or its owner knows no subscriptions; an error answer of the
@@ -81,7 +83,7 @@ func (s *Subscriptions) Add(ctx context.Context, c *Caller, uri string) (refusal
 	if peer := s.p.peerFor(ctx, it.Upstream, c, creds); peer == nil || !peer.Has("resources", "subscribe") {
 		return nil, false
 	}
-	w, ok := s.hold(it, uri, creds)
+	w, ok := s.hold(it, uri, creds, s.p.permitted(c.View, it.Upstream.ID))
 	if w == nil {
 		return nil, ok
 	}
@@ -114,7 +116,7 @@ func (p *Proxy) peerFor(ctx context.Context, u *upstream.Upstream, c *Caller, cr
 }
 
 // hold notes a subscription; no watch where there is nothing more to do, or nothing can be done.
-func (s *Subscriptions) hold(it *Item, uri string, creds *upstream.Credentials) (w *watch, ok bool) {
+func (s *Subscriptions) hold(it *Item, uri string, creds *upstream.Credentials, may func(string) bool) (w *watch, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -124,7 +126,7 @@ func (s *Subscriptions) hold(it *Item, uri string, creds *upstream.Credentials) 
 		return nil, false
 	}
 	w = s.p.watching.add(it.Upstream, creds, it.Wire, subscriber{s, uri})
-	s.held[uri] = w
+	s.held[uri], s.may[uri] = w, may
 	return w, true
 }
 
@@ -133,6 +135,7 @@ func (s *Subscriptions) Remove(uri string) bool {
 	s.mu.Lock()
 	w := s.held[uri]
 	delete(s.held, uri)
+	delete(s.may, uri)
 	last := w != nil && s.p.watching.remove(w, subscriber{s, uri})
 	s.mu.Unlock()
 	if last {
@@ -230,22 +233,43 @@ func (w *watching) publish(from source) {
 // updated tells the subscribers of a resource, and of those it is a part of (2025-11-25, server/resources: the URI may be
 // of a sub-resource).
 func (p *Proxy) updated(from source, uri string) {
-	if !allowsURI(from.up.Config().ResourcePolicy, uri) {
-		return
-	}
-	var told []subscriber
+	var told []update
 	p.watching.mu.Lock()
 	for watched, one := range p.watching.of[from] {
 		if watched != uri && !strings.HasPrefix(uri, strings.TrimSuffix(watched, "/")+"/") {
 			continue
 		}
 		for who := range one.subs {
-			told = append(told, subscriber{who.s, who.uri + strings.TrimPrefix(uri, watched)})
+			told = append(told, update{who, who.uri + strings.TrimPrefix(uri, watched)})
 		}
 	}
 	p.watching.mu.Unlock()
-	for _, who := range told {
-		who.s.notify(who.uri)
+	for _, one := range told {
+		if one.to.hears(uri) {
+			one.to.s.notify(one.uri)
+		}
+	}
+}
+
+// update is what one subscriber is told of.
+type update struct {
+	to  subscriber
+	uri string
+}
+
+// hears says whether a subscriber may know of a URI of the upstream: a part of what it watches may be hidden from it.
+func (who subscriber) hears(uri string) bool {
+	who.s.mu.Lock()
+	may := who.s.may[who.uri]
+	who.s.mu.Unlock()
+	return may != nil && may(uri)
+}
+
+// permitted judges URIs of an upstream for those of a view, by the policies of the moment.
+func (p *Proxy) permitted(viewKey, up string) func(uri string) bool {
+	return func(uri string) bool {
+		u := p.ups.Get(up)
+		return u != nil && p.view(&Caller{View: viewKey}).permits(u.Config(), uri)
 	}
 }
 

@@ -33,7 +33,17 @@ var _ = behaviour("desk", func() *testmcp.Server {
 // post calls a tool without the protocol.
 func post(t *testing.T, url, body string, header ...string) (status int, text string, head http.Header) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	return fetch(t, http.MethodPost, url, body, header...)
+}
+
+func get(t *testing.T, url string) (status int, text string, head http.Header) {
+	t.Helper()
+	return fetch(t, http.MethodGet, url, "")
+}
+
+func fetch(t *testing.T, method, url, body string, header ...string) (status int, text string, head http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,3 +104,46 @@ func TestALazyServersOwnAddressListsFullSchemas(t *testing.T) {
 		}
 	}
 }
+
+// A server's own tool of the name of ours is a duplicate like any other, and ours can be called differently.
+func TestAServerWithASearchToolOfItsOwn(t *testing.T) {
+	t.Parallel()
+	server := named{id: "a", tools: []string{"search_tools", "get"}}
+	check := func(settings string) testmcp.Ran {
+		return run(t, map[string]string{"mcp.json": config(t, settings, server)}, nil, "check", "--connect", "--config", "mcp.json")
+	}
+	for _, clash := range []string{
+		`{"naming":{"mode":"none"},"lazy":true}`,
+		`{"naming":{"on_conflict":"suffix"},"profiles":{"p":{"servers":["a"],"lazy":true,"naming":{"mode":"none","on_conflict":"fail"}}}}`,
+	} {
+		if ran := check(clash); ran.Code != 1 || !strings.Contains(ran.Stdout, "lazy can give another name") {
+			t.Errorf("%s: %+v", clash, ran)
+		}
+		ran := run(t, map[string]string{"mcp.json": config(t, clash, server)}, nil, "serve", "--config", "mcp.json", "--listen", "127.0.0.1:0")
+		if ran.Code != 1 || !strings.Contains(ran.Stderr, "search_tools") {
+			t.Errorf("%s: serve exits with %d", clash, ran.Code)
+		}
+	}
+	ran := check(`{"naming":{"mode":"none"},"lazy":{"tool_name":"find_tools"}}`)
+	if ran.Code != 0 {
+		t.Errorf("with another name: %+v", ran)
+	}
+	holds(t, "the table", strings.Join(strings.Fields(ran.Stdout), " "), "find_tools 10 tool read_only a", "search_tools 12 tool side_effect a", "get 3 tool side_effect a")
+}
+
+func TestTheTableTellsWhatFitsNothing(t *testing.T) {
+	t.Parallel()
+	text := config(t, "", named{id: "a", tools: []string{"get"}, more: []string{`"tool_policy":{"deny":["delet_*"]}`, `"tools":{"git":{"title":"G"}}`}})
+	for flag, code := range map[string]int{"--strict": 1, "--connect": 0} {
+		ran := run(t, map[string]string{"mcp.json": text}, nil, "check", "--connect", flag, "--config", "mcp.json")
+		if ran.Code != code {
+			t.Errorf("%s: %+v", flag, ran)
+		}
+		holds(t, "what is printed", ran.Stdout, `warning: a: tool_policy.deny: nothing of the server is called "delet_*"`, `warning: a: tools: the server has no tool "git"`)
+	}
+	p := start(t, text)
+	status, got, _ := get(t, p.Base+"/api/v1/status")
+	if status != 200 || !strings.Contains(got, `"effect":"side_effect"`) || !strings.Contains(got, "nothing of the server is called") {
+		t.Errorf("the status: HTTP %d %s", status, got)
+	}
+}

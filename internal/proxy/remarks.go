@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/wire"
+)
+
+// Remarks tells what the configuration says of an upstream that fits nothing of what it offers: probably a name is
+// misspelt, and something is not hidden, or not fixed, that was meant to be. There are none before it has been listed.
+func (p *Proxy) Remarks(id string) []string {
+	u, l := p.ups.Get(id), p.catalog.listing(id)
+	if u == nil || l == nil || l.partial != nil {
+		return nil
+	}
+	c := u.Config()
+	out := append(unmatched("tool_policy", c.ToolPolicy, l.offers[Tool]), unmatched("prompt_policy", c.PromptPolicy, l.offers[Prompt])...)
+	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
+		at := slices.IndexFunc(l.offers[Tool], func(o *offer) bool { return o.wire == name })
+		if at < 0 {
+			out = append(out, fmt.Sprintf("tools: the server has no tool %q", name))
+			continue
+		}
+		out = append(out, unknownArguments(l.offers[Tool][at], c.Tools[name].Arguments)...)
+	}
+	return out
+}
+
+// unmatched gives the patterns of a policy that match nothing.
+func unmatched(key string, p config.Policy, offers []*offer) (out []string) {
+	for _, list := range []struct {
+		key      string
+		patterns []string
+	}{{"expose", p.Expose}, {"deny", p.Deny}} {
+		for _, pattern := range list.patterns {
+			if !slices.ContainsFunc(offers, func(o *offer) bool { return matchGlob(pattern, o.wire) }) {
+				out = append(out, fmt.Sprintf("%s.%s: nothing of the server is called %q", key, list.key, pattern))
+			}
+		}
+	}
+	return out
+}
+
+// unknownArguments gives the arguments that the configuration gives and the schema does not name.
+func unknownArguments(o *offer, args []config.ArgumentOverride) (out []string) {
+	schema, _ := wire.ObjectAt(o.raw, o.obj.Get(o.raw, "inputSchema"))
+	props, ok := wire.ObjectAt(o.raw, schema.Get(o.raw, "properties"))
+	for _, a := range args {
+		if ok && !props.Has(o.raw, a.Name) {
+			out = append(out, fmt.Sprintf("tools: the schema of %q names no argument %q", o.wire, a.Name))
+		}
+	}
+	return out
+}
