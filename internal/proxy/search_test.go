@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // searched makes an index of tools, each written as "name" or "name: description".
@@ -110,18 +109,13 @@ func many(n int) []string {
 	return out
 }
 
-// A search of thousands of tools is over before anybody notices. The bound is far above what it takes, so that a busy
-// machine does not break it; BenchmarkSearch tells what it takes.
+// BenchmarkSearch tells how long such searches take.
 func TestSearchOfManyTools(t *testing.T) {
 	x := searched(t, many(6000)...)
 	for query, want := range map[string]int{"approve payment": 50, "create_invoice_0000": 1, "department": 6000, "aprove paymnet": 50} {
-		began := time.Now()
 		best, total := x.find(query, maxSearchResults)
 		if total != want || len(best) != min(want, maxSearchResults) {
 			t.Errorf("%q finds %d, want %d", query, total, want)
-		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%q took %s", query, took)
 		}
 	}
 }
