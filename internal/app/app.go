@@ -41,6 +41,8 @@ type Options struct {
 	Offline bool
 	// Stdio makes an App without listeners that serves one conversation, with ServeStdio.
 	Stdio bool
+	// Mounted makes an App without listeners, whose Handler is served by others.
+	Mounted bool
 	// Forget makes an App that keeps nothing: it reads which tools are approved, and leaves the state directory alone.
 	Forget bool
 	// Review makes an App that is offline and still keeps what it has seen of pinned servers, for somebody who approves.
@@ -52,7 +54,7 @@ type Options struct {
 }
 
 // listens says whether there are listeners.
-func (o *Options) listens() bool { return !o.Offline && !o.Stdio }
+func (o *Options) listens() bool { return !o.Offline && !o.Stdio && !o.Mounted }
 
 // forgets says whether nothing is kept.
 func (o *Options) forgets() bool { return o.Offline || o.Forget }
@@ -84,6 +86,8 @@ type App struct {
 	pinned      approvalsWatch
 	leaving     atomic.Bool // set when the end has begun
 	wasReady    atomic.Bool
+
+	guests *guests // requests that come through the servers of others
 
 	listeners []net.Listener
 	servers   []*http.Server
@@ -152,10 +156,13 @@ func (a *App) setup() error {
 	}
 
 	a.reload = newReloader(a, newMetrics(a.registry))
-	if !a.opt.listens() {
+	switch {
+	case a.opt.Mounted:
+		return a.mount(a.doorOptions(counters))
+	case !a.opt.listens():
 		return nil
 	}
-	return a.openDoor(counters)
+	return a.openDoor(a.doorOptions(counters))
 }
 
 const listGrace = 2 * time.Second
@@ -238,25 +245,18 @@ func (a *App) running(s *config.Server) *upstream.Upstream {
 	return nil
 }
 
-// openDoor binds the listeners and makes the handlers.
-func (a *App) openDoor(counters *count.Counters) error {
-	cfg := a.config().Proxy
-	main, err := a.listen(cfg.Listen)
-	if err != nil {
-		return err
-	}
+// doorOptions are those that every door has.
+func (a *App) doorOptions(counters *count.Counters) httpd.Options {
 	opts := httpd.Options{Log: a.log.Named("http"), Registry: a.registry, MCP: mcpDoor{a}, Tool: a.callTool, Status: a.Status, Draining: a.draining,
-		Limit: counters.Limit, Version: a.opt.Version, Listen: main.Addr().String()}
+		Limit: counters.Limit, Version: a.opt.Version}
 	if a.opt.Source != nil {
 		opts.Reload = a.Reload
 	}
-	var admin net.Listener
-	if cfg.AdminListen != "" {
-		if admin, err = a.listen(cfg.AdminListen); err != nil {
-			return err
-		}
-		opts.AdminListen = admin.Addr().String()
-	}
+	return opts
+}
+
+// hang makes the door, and keeps how it is made anew.
+func (a *App) hang(opts httpd.Options) error {
 	a.makeDoor = func(c *config.Config) (*httpd.Door, error) {
 		o := opts
 		o.Proxy, o.Auth = c.Proxy, auth.New(c.Proxy.Auth)
@@ -268,6 +268,27 @@ func (a *App) openDoor(counters *count.Counters) error {
 	}
 	a.swapDoor(door)
 	a.baseCtx, a.endBase = context.WithCancel(context.Background())
+	return nil
+}
+
+// openDoor binds the listeners and makes the handlers.
+func (a *App) openDoor(opts httpd.Options) error {
+	cfg := a.config().Proxy
+	main, err := a.listen(cfg.Listen)
+	if err != nil {
+		return err
+	}
+	opts.Listen = main.Addr().String()
+	var admin net.Listener
+	if cfg.AdminListen != "" {
+		if admin, err = a.listen(cfg.AdminListen); err != nil {
+			return err
+		}
+		opts.AdminListen = admin.Addr().String()
+	}
+	if err := a.hang(opts); err != nil {
+		return err
+	}
 	a.servers = append(a.servers, httpd.NewServer(a.baseCtx, &a.main, a.log))
 	if admin != nil {
 		a.servers = append(a.servers, httpd.NewServer(a.baseCtx, &a.admin, a.log))

@@ -62,6 +62,9 @@ func (a *App) Start() {
 		})
 		a.cleanups.add("server "+l.Addr().String(), a.closeServer(s))
 	}
+	if a.opt.Mounted {
+		a.cleanups.add("handler", a.guests.leave)
+	}
 	if !a.opt.Offline {
 		a.cleanups.add("draining", a.drain)
 	}

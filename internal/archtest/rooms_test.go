@@ -68,7 +68,7 @@ var confinements = []confinement{
 	{
 		path: "github.com/modelcontextprotocol/go-sdk/mcp",
 		only: []string{
-			"internal/session", "internal/proxy", "internal/upstream", "internal/clients", "internal/app", "internal/demo", "internal/agents",
+			"internal/session", "internal/proxy", "internal/upstream", "internal/clients", "internal/app", "internal/demo", "internal/agents", "mcpproxy",
 		},
 		reason: "relayed traffic stays raw; the typed structs lose members",
 	},

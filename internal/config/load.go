@@ -18,6 +18,9 @@ const Variable = "MCP_PROXY_CONFIG"
 // FileNames are looked for in the working directory, in this order, when nothing else names a configuration.
 var FileNames = []string{"mcp-proxy.json", "mcp-proxy.jsonc", "mcp-proxy.yaml", ".mcp.json", "mcp.json"}
 
+// ErrMistakes is what the errors about mistakes in a configuration are.
+var ErrMistakes = errors.New("the configuration has mistakes")
+
 // ErrNotFound is returned by Find when there is no configuration anywhere.
 var ErrNotFound = errors.New("no configuration")
 
@@ -34,6 +37,8 @@ type Options struct {
 	Source string
 	// Listen and AdminListen take the place of what the configuration says, where they are not empty.
 	Listen, AdminListen string
+	// Known are names of servers beside those of the configuration.
+	Known []string
 }
 
 // Loaded is the outcome of Load.
@@ -210,7 +215,7 @@ func (r *reader) config(root *node, cfg *Config, o Options) {
 	if agents := root.get("agents"); agents != nil {
 		r.agents(*agents, cfg)
 	}
-	r.checkReferences(root, cfg)
+	r.checkReferences(root, cfg, o.Known)
 }
 
 // unknownTop knows where people expect our keys to be.

@@ -71,11 +71,11 @@ func (n *node) placeOf(key string) (place, int) {
 }
 
 // checkReferences looks at what needs the whole file: names that refer to others, and servers that are ourselves.
-func (r *reader) checkReferences(root *node, cfg *Config) {
+func (r *reader) checkReferences(root *node, cfg *Config, known []string) {
 	section := root.get("proxy")
-	ids := make([]string, len(cfg.Servers))
-	for i, s := range cfg.Servers {
-		ids[i] = s.ID
+	ids := slices.Clone(known)
+	for _, s := range cfg.Servers {
+		ids = append(ids, s.ID)
 	}
 	if section != nil {
 		r.checkProfiles(section.value, cfg, ids)

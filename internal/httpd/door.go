@@ -62,6 +62,9 @@ type Options struct {
 	// Limit is told the name of every bound that a request ran into: "in_flight", "body" or "body_time".
 	Limit   func(name string)
 	Version string
+	// Mounted makes a door for a server that is not ours. There is no listener of which the names are known, so those of
+	// loopback hold for a connection over loopback, and those of an open listener for the others.
+	Mounted bool
 	// Listen and AdminListen are the addresses that are really listened on; where they are empty, those in Proxy hold.
 	// Which names we may be called by depends on them.
 	Listen, AdminListen string
@@ -85,15 +88,18 @@ func New(o Options) (*Door, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
-	main, err := newListener(o.Listen, o.Proxy, o.Auth.Required())
-	if err != nil {
-		return nil, fmt.Errorf("the listening address: %w", err)
-	}
 	d := &Door{opt: o, log: o.Log.Named("http"), page: newPage(), cors: newCORSHeaders(o.Auth.Header())}
+	var err error
 	if d.metrics, err = newMetrics(o.Registry); err != nil {
 		return nil, fmt.Errorf("registering the metrics of the door: %w", err)
 	}
-	d.main = d.enter(main, d.mainRoutes(main))
+	if o.Mounted {
+		d.main, err = d.mounted()
+		return d, err
+	}
+	if d.main, err = d.mainAt(o.Listen); err != nil {
+		return nil, err
+	}
 	if o.AdminListen == "" {
 		return d, nil
 	}
@@ -103,6 +109,15 @@ func New(o Options) (*Door, error) {
 	}
 	d.admin = d.enter(admin, d.adminRoutes(admin))
 	return d, nil
+}
+
+// mainAt is the handler of the main listener at this address.
+func (d *Door) mainAt(addr string) (http.Handler, error) {
+	l, err := newListener(addr, d.opt.Proxy, d.opt.Auth.Required())
+	if err != nil {
+		return nil, fmt.Errorf("the listening address: %w", err)
+	}
+	return d.enter(l, d.mainRoutes(l)), nil
 }
 
 // complete fills in what may be left out.
