@@ -33,7 +33,7 @@ func (u *Upstream) Run(ctx context.Context, o Run) (string, error) {
 	defer context.AfterFunc(u.ctx, func() { cancel(ErrClosed) })()
 	cfg := *u.cfg
 	cfg.Args = o.Args
-	r := &run{child: newChild(u.env(nil)), u: u, most: o.Most, tooLong: func() { cancel(ErrAnswerTooLong) }}
+	r := &run{child: newChild(u.processEnv()), u: u, most: o.Most, tooLong: func() { cancel(ErrAnswerTooLong) }}
 	if err := r.start(&cfg, o.Stdin); err != nil {
 		return "", err
 	}
@@ -51,6 +51,11 @@ func (u *Upstream) Run(ctx context.Context, o Run) (string, error) {
 		return "", err
 	}
 	return r.result()
+}
+
+// processEnv is what a process needs that is no connection.
+func (u *Upstream) processEnv() *env {
+	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, brood: &u.brood, ledger: u.opts.Ledger, usage: u.opts.Metrics.children()}
 }
 
 // run is a process under way: a child without a conversation.
