@@ -116,10 +116,15 @@ func (u *Upstream) withLastWords(c conn, err error) error {
 	if !ok || errors.As(err, &pathErr) {
 		return err
 	}
-	if last := ch.stderr.last(3); len(last) > 0 {
-		return fmt.Errorf("%w; its last words: %q", err, last)
+	last := ch.stderr.last(3)
+	if len(last) == 0 {
+		return err
 	}
-	return err
+	var at *stageError
+	if errors.As(err, &at) {
+		return atStage(at.stage, fmt.Errorf("%w; its last words: %q", at.err, last))
+	}
+	return fmt.Errorf("%w; its last words: %q", err, last)
 }
 
 func isDone(c conn) bool {
