@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -40,6 +41,7 @@ type child struct {
 	gone   chan struct{} // closed when it is reaped and nothing of ours runs for it any more
 	status error         // how it ended; set before exited is closed
 
+	deaf     atomic.Bool // it has closed its stdin
 	stopOnce sync.Once
 	stopping chan struct{}
 }
@@ -60,6 +62,7 @@ func startChild(e *env, cfg *config.Server) (*child, error) {
 	c.pipe = newPipe(e, ends[0])
 	c.pipe.why = c.why
 	c.pipe.broken = func(error) { c.kill() }
+	c.pipe.deaf = c.turnedDeaf
 	c.pumps.Go(func() { c.pipe.run(c.stdout) })
 	c.pumps.Go(func() { c.stderr.drain(ends[2]) })
 	c.enlist()
@@ -249,11 +252,24 @@ func (c *child) kill() {
 	c.cgroup.kill()
 }
 
+// turnedDeaf is told that the process has closed its stdin. It is of no more use, also if it lives on; what it still has to say
+// is heard until it is stopped.
+func (c *child) turnedDeaf() {
+	if !c.deaf.Swap(true) {
+		go c.Close()
+	}
+}
+
+var errDeaf = errors.New("the process has closed its stdin")
+
 func (c *child) Done() <-chan struct{} { return c.pipe.done }
 
 func (c *child) Err() error {
 	c.mux.mu.Lock()
 	defer c.mux.mu.Unlock()
+	if c.mux.err == nil && c.deaf.Load() {
+		return errDeaf
+	}
 	return c.mux.err
 }
 

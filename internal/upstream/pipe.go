@@ -29,6 +29,8 @@ type pipe struct {
 	wg   group
 	// broken is called when the stream to the upstream is spoilt by half a frame.
 	broken func(error)
+	// deaf is called when the other side reads no more, though it may still be heard.
+	deaf func()
 	// why gives the reason of an end of the stream, better than io.EOF.
 	why func(error) error
 }
@@ -38,6 +40,7 @@ func newPipe(e *env, w writeEnd) *pipe {
 	p.turn <- struct{}{}
 	p.mux = newMux(e, p.replySoon)
 	p.broken = func(error) {}
+	p.deaf = func() {}
 	p.why = func(err error) error { return err }
 	return p
 }
@@ -153,6 +156,7 @@ func (p *pipe) send(ctx context.Context, frame []byte) error {
 	case n == 0 && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case n == 0:
+		p.deaf()
 		return p.unsent(err)
 	}
 	p.broken(fmt.Errorf("a message could only be written in part: %w", err))
