@@ -87,7 +87,7 @@ func TestAChildThatClosesItsStdinIsReplaced(t *testing.T) {
 // single does one thing at a time: while a call runs it answers nothing, no ping either.
 var _ = testmcp.Register("single", func(args []string) *testmcp.Server {
 	s := testmcp.Basic("single")
-	s.Era, s.Serial = stdio.Era(args), true
+	s.Era, s.Serial, s.Capabilities = stdio.Era(args), true, `{"tools":{}}` // nothing that it would have to announce meanwhile
 	return s
 })
 
