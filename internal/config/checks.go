@@ -25,7 +25,7 @@ func isHTTPURL(s string) string {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return "is not an address"
+		return "is not an address; write for example http://127.0.0.1:9000/mcp"
 	case strings.ContainsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }):
 		return "holds a blank or a line break"
 	case u.Scheme != "http" && u.Scheme != "https":

@@ -126,7 +126,7 @@ func (e *expander) variable(out *expansion, name, fallback string, hasDefault bo
 		out.from = append(out.from, "default for "+name)
 		return e.nested(out, fallback, depth)
 	}
-	out.missing = append(out.missing, fmt.Sprintf("variable %s is not set", name))
+	out.missing = append(out.missing, fmt.Sprintf("variable %s is not set; set it before the start, or write a default behind its name: %s:-…", name, name))
 	return ""
 }
 
@@ -170,7 +170,7 @@ func (e *expander) home(out *expansion) string {
 			return dir
 		}
 	}
-	out.missing = append(out.missing, "variable HOME is not set")
+	out.missing = append(out.missing, "variable HOME is not set; set it before the start")
 	return ""
 }
 

@@ -17,6 +17,9 @@ const (
 	envRecord = "TESTMCP_RECORD"
 )
 
+// Watched says that the race detector watches this test run, so that large data takes long.
+const Watched = raceEnabled
+
 var (
 	registryMu sync.Mutex
 	registry   = map[string]func(args []string) *Server{}
