@@ -417,8 +417,8 @@ func (l *Lease) Start(ctx context.Context, out *Outgoing) (Exchange, error) {
 
 // Cancel tells the upstream that a request is given up. It returns at once: the message goes off the caller's path.
 func (l *Lease) Cancel(id uint64, reason string) {
-	if id == 0 {
-		return // no request is under way
+	if id == 0 || !l.s.cancels(l.conn) {
+		return // no request is under way, or the server would end
 	}
 	l.s.set(func() { l.s.abandoned = time.Now() })
 	l.s.u.off.Go(func() {

@@ -54,6 +54,8 @@ type slot struct {
 	asides    *asides
 	declares  string // what a legacy server is told that the unit's client can do; empty for all that we can bring to one
 	lastUse   time.Time
+	// cancelledAt is when the process was last told that a call is given up.
+	cancelledAt time.Time
 	// rested says that the connection before was ended for want of use; wake is closed when a call wants the next one.
 	rested    bool
 	wake      chan struct{}
@@ -158,6 +160,9 @@ func (s *slot) live(ctx context.Context) error {
 	}
 	if err = s.use(ctx, c, peer); !errors.Is(err, errIdle) {
 		s.set(func() { s.conn, s.state = nil, StateDraining })
+		if ctx.Err() == nil {
+			s.startled(c)
+		}
 	}
 	c.Close()
 	news.Stop()

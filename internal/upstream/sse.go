@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
@@ -144,9 +145,21 @@ func (c *sseConn) sendWith(ctx context.Context, frame []byte, of http.Header) er
 	discard(resp)
 	if resp.StatusCode/100 != 2 {
 		refused := c.refusal(resp, "")
-		return &Error{Upstream: c.httpConn.env.id, Reason: deniedOr(ReasonTransport, refused), Err: fmt.Errorf("posting to the endpoint that %s announced: %w", c.httpConn.env.mask.text(c.url.Path), refused)}
+		return &Error{Upstream: c.httpConn.env.id, Reason: deniedOr(ReasonTransport, refused), Err: fmt.Errorf("posting to %s, which the stream at %s has announced: %w", c.shown(req.URL), c.shown(c.url), refused)}
 	}
 	return nil
+}
+
+// shown is an address as errors may tell it: without the query, without known secrets, and without what may be the id of a
+// session.
+func (c *sseConn) shown(u *url.URL) string {
+	parts := strings.Split(u.Path, "/")
+	for i, p := range parts {
+		if len(p) >= 20 {
+			parts[i] = "…"
+		}
+	}
+	return c.httpConn.env.mask.text(strings.Join(parts, "/"))
 }
 
 func (c *sseConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {

@@ -264,7 +264,7 @@ func TestAPostThatIsRefused(t *testing.T) {
 			}
 			return serve(n, r, body)
 		}
-		if got := exchanged(t.Context(), t, conn); !strings.HasPrefix(got, "transport_error: posting to the endpoint") {
+		if got := exchanged(t.Context(), t, conn); !strings.HasPrefix(got, "transport_error: posting to /m, which the stream at /") {
 			t.Errorf("got %s", got)
 		}
 		conn.Close()

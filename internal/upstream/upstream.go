@@ -99,6 +99,8 @@ type Upstream struct {
 	wishesOf    map[string]*wishes // on the connections that list for credentials, by their keys
 	remembered  *Peer              // from before this process; nil where nothing is known
 	logLevel    string
+	// sparedUntil is until when the server is told of no cancel, since one has ended it.
+	sparedUntil time.Time
 }
 
 // New makes an upstream that is not started yet.
