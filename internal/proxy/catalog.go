@@ -23,6 +23,8 @@ const (
 	refreshDelay = 50 * time.Millisecond
 	// refreshAgain is when a list that failed is looked at again.
 	refreshAgain = 15 * time.Second
+	// refreshUnheard is when lists are looked at again whose changes nobody tells of.
+	refreshUnheard = 5 * time.Minute
 )
 
 // catalog keeps the snapshot up to date. One goroutine per upstream fetches its lists; a refresh merges all of them
@@ -166,6 +168,8 @@ func (c *catalog) run(ctx context.Context, r *refresher) {
 		if err := c.refresh(ctx, r); err != nil {
 			c.log.Warn("the lists of an upstream are not complete", zap.String("upstream", r.u.ID), zap.Error(err))
 			again.Reset(refreshAgain)
+		} else if !r.u.Announces() {
+			again.Reset(refreshUnheard)
 		}
 		c.firstDone(r)
 		sleep(ctx, refreshPause)

@@ -201,6 +201,30 @@ func TestAnnouncementsThatComeTogetherCostOneListing(t *testing.T) {
 	})
 }
 
+// A server that does not say that it tells of changes is looked at now and then, one that does is not.
+func TestAServerThatTellsOfNoChangesIsLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := (&server{id: "a", caps: `{"tools":{}}`}).tools("one")
+		telling := (&server{id: "b", caps: `{"tools":{"listChanged":true}}`}).tools("two")
+		st := newStage(t, Options{}, nil, silent, telling)
+		defer st.stop()
+		pass(5 * time.Second)
+		first := len(telling.received("tools/list"))
+		silent.tools("one", "new")
+		pass(refreshUnheard)
+		if got := st.listed(ViewAll, Tool); got != "a__one a__new b__two" {
+			t.Errorf("tools: %s", got)
+		}
+		pass(time.Hour)
+		if n := len(silent.received("tools/list")); n < 12 || n > 16 {
+			t.Errorf("the silent one was asked %d times within an hour", n)
+		}
+		if n := len(telling.received("tools/list")) - first; n > 1 {
+			t.Errorf("the other was asked %d times more", n)
+		}
+	})
+}
+
 // paged serves the tools list in pages: page n is what script gives for the cursor.
 func paged(s *server, script map[string]string) *server {
 	s.on = func(f *wire.Frame, _ io.Writer) (string, bool) {

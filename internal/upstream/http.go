@@ -77,6 +77,7 @@ type httpConn struct {
 	cancel context.CancelCauseFunc
 	wg     group
 	stream context.CancelFunc // ends the standing GET stream
+	stands atomic.Bool        // the server has served a standing stream
 	calls  *mux               // under way; used where all are one client's
 }
 

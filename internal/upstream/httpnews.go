@@ -84,10 +84,12 @@ func (c *httpConn) readStream(ctx context.Context, at *place, answered func()) (
 		return c.renewByStream(session) != nil
 	}
 	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
+		c.stands.Store(false)
 		c.env.log.Debug("no standing stream", zap.Int("status", resp.StatusCode))
 		return resp.StatusCode >= 500
 	}
 	at.been = true
+	c.stands.Store(true)
 	events := wire.NewEventReader(resp.Body, c.env.maxFrame)
 	for {
 		ev, err := events.Next()
