@@ -126,3 +126,56 @@ func wantRising(t *testing.T, steps []int) {
 		t.Errorf("%d of %d steps came, the last of them is %d", len(steps), floodCount, last)
 	}
 }
+
+// updating reports far more updates of one resource than a client takes that does not read.
+var _ = testmcp.Register("updating", func([]string) *testmcp.Server {
+	s := testmcp.Basic("updating")
+	s.Quiet = true
+	padding := strings.Repeat("x", 10<<10)
+	s.Tools = append(s.Tools, testmcp.SimpleTool("update", func(c *testmcp.Call) {
+		for range c.Args("times").Int() {
+			c.Instance().Notify("notifications/resources/updated", `{"uri":"test://updating/readme","_meta":{"x":"`+padding+`"}}`)
+		}
+		c.Note("updated")
+		c.Text("updated")
+	}))
+	return s
+})
+
+// TestAStandingStreamThatNobodyReadsCostsNobody: neither the calls of others nor the memory of the program.
+func TestAStandingStreamThatNobodyReadsCostsNobody(t *testing.T) {
+	t.Parallel()
+	rec := testmcp.NewRecorder(t)
+	p := start(t, "", map[string]string{"up": rec.Entry("updating", nil)})
+	other := p.Client(testmcp.Modern)
+	stalled := testmcp.NewClient(t, p.URL, testmcp.Legacy)
+	stalled.Open()
+	stalled.Call("resources/subscribe", `{"uri":"test://updating/readme"}`)
+	stalled.HoldReading = true
+	get := stalled.Get("")
+	fresh := testmcp.NewClient(t, p.URL, testmcp.Modern)
+	fresh.HoldReading = true
+	listen := fresh.Listen(`{"resourceSubscriptions":["test://updating/readme"]}`)
+	reader := p.Client(testmcp.Legacy)
+	reader.Call("resources/subscribe", `{"uri":"test://updating/readme"}`)
+	heard := stand(t, reader)
+
+	before := testmcp.RSS(p.PID())
+	const times = 5000 // 50 MiB of them
+	flood := p.Client(testmcp.Legacy).Begin("tools/call", testmcp.ToolParams("up__update", `{"times":5000}`))
+	for range 20 {
+		wantText(t, other.CallTool("up__echo", `{"text":"x"}`), "x")
+	}
+	wantText(t, flood.Final(), "updated")
+	heard.WaitMethod("notifications/resources/updated")
+	if grown := testmcp.RSS(p.PID()) - before; grown > times*(10<<10) && !testmcp.Watched {
+		t.Errorf("the program has grown by %d MiB", grown>>20)
+	}
+	// Whoever reads again is told, and has lost nothing but repetitions.
+	for name, s := range map[string]*testmcp.Stream{"GET": get, "listen": listen} {
+		s.Resume()
+		if s.WaitMethod("notifications/resources/updated"); countMethod(s, "notifications/resources/updated") > times {
+			t.Errorf("%s was told more than there was to tell", name)
+		}
+	}
+}
