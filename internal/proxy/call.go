@@ -251,7 +251,7 @@ func (c *call) notified(f *wire.Frame) {
 	default:
 		for k := range kinds {
 			if kindInfo[k].changed == f.Method {
-				c.p.catalog.Changed(c.item.Upstream)
+				c.p.catalog.announced(c.item.Upstream, f.Method)
 				if own, ok := c.req.Caller.ownOf(c.item.Upstream); ok {
 					c.p.overlays.changed(own.key)
 				}

@@ -35,6 +35,7 @@ type catalog struct {
 	memory    Memory // nil keeps nothing
 	merge     func(map[string]*listing) *snapshot
 	onChange  func(view string, changed [kinds]bool)
+	onInsist  func(view string, announced [kinds]bool)
 	onUpdate  func(u *upstream.Upstream, uri string)
 	onTask    func(u *upstream.Upstream, at upstream.Place, f *wire.Frame)
 	onRebase  func()
@@ -66,15 +67,17 @@ type refresher struct {
 	first sync.Once
 	done  chan struct{} // closed after the first look, or in its place
 	stop  context.CancelFunc
+	// insists are the announcements that came since the lists were fetched.
+	insists *insistence
 }
 
 func newRefresher(u *upstream.Upstream) *refresher {
-	return &refresher{u: u, kick: make(chan struct{}, 1), done: make(chan struct{}), stop: func() {}}
+	return &refresher{u: u, kick: make(chan struct{}, 1), done: make(chan struct{}), stop: func() {}, insists: newInsistence()}
 }
 
 func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *catalog {
 	cat := &catalog{log: log, count: c, refreshers: map[string]*refresher{}, listings: map[string]*listing{},
-		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
+		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onInsist: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
 		onRefused: func(*upstream.Upstream, string) {}, onRebase: func() {}, onShared: func(*upstream.Upstream) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {},
 		onAsked: func(context.Context, *upstream.Upstream, string, *wire.Frame) ([]byte, bool) { return nil, false },
 		onSaid:  func(*upstream.Upstream, string, *wire.Frame) {}, onVisited: func(*upstream.Upstream, *wire.Frame) {}}
@@ -92,7 +95,7 @@ func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *c
 func (c *catalog) Notification(u *upstream.Upstream, f *wire.Frame) {
 	for k := range kinds {
 		if f.Method == kindInfo[k].changed {
-			c.Changed(u)
+			c.announced(u, f.Method)
 			return
 		}
 	}
@@ -110,6 +113,14 @@ func (c *catalog) Notification(u *upstream.Upstream, f *wire.Frame) {
 		return
 	}
 	c.count.Drop(count.DropNotification)
+}
+
+// announced hears that an upstream has announced a change.
+func (c *catalog) announced(u *upstream.Upstream, method string) {
+	if r := c.refresher(u); r != nil {
+		r.insists.note(method)
+	}
+	c.Changed(u)
 }
 
 // Changed hears that an upstream was connected anew or has announced a change.
@@ -217,6 +228,7 @@ func (c *catalog) refresh(ctx context.Context, r *refresher) error {
 		c.log.Warn("what the server of an agent offers does not fit", zap.String("upstream", u.ID), zap.Error(fault)) // asking again would not help
 	}
 	c.publish(u, after)
+	c.insist(u, r.insists.take(before, after, time.Now()))
 	r.keep(c, after)
 	return after.partial
 }

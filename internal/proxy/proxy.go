@@ -201,13 +201,19 @@ func (p *Proxy) OnChange(f func(view string, changed Changes)) {
 	p.catalog.onChange = func(view string, c [kinds]bool) {
 		f(view, changesOf(c))
 	}
+	p.catalog.onInsist = func(view string, c [kinds]bool) {
+		f(view, Changes{Tools: c[Tool], Prompts: c[Prompt], Resources: c[Resource] || c[Template], Unseen: true})
+	}
 }
 
 // Changes tells which lists of a view have changed, and which resources that a client watches.
 type Changes struct {
 	Tools, Prompts, Resources bool
-	Updated                   []string // URIs as the client knows them
-	Tasks                     []TaskNews
+	// Unseen says that the lists do not show what has changed: a modern server has announced it, and only modern clients
+	// are told.
+	Unseen  bool
+	Updated []string // URIs as the client knows them
+	Tasks   []TaskNews
 }
 
 // Start begins to keep the catalog.

@@ -57,7 +57,7 @@ func (m *Manager) newListen(ctx context.Context, f *wire.Frame, filter *wire.Obj
 	l := &listen{view: caller.View, principal: caller.Principal, ended: make(chan struct{}), news: newNews(), want: proxy.Changes{
 		Tools:     isTrue(f, filter, "toolsListChanged"),
 		Prompts:   isTrue(f, filter, "promptsListChanged"),
-		Resources: isTrue(f, filter, "resourcesListChanged"),
+		Resources: isTrue(f, filter, "resourcesListChanged"), Unseen: true,
 	}}
 	l.subs = m.proxy.NewSubscriptions(l.news.addUpdate)
 	l.subs.HearTasks(l.news.addTask)

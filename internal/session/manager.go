@@ -162,12 +162,12 @@ func (m *Manager) changed(view string, c proxy.Changes) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sessions {
-		if s.view == view && !s.state.ownLists() {
+		if s.view == view && !c.Unseen && !s.state.ownLists() {
 			s.news(c)
 		}
 	}
 	for l := range m.listens {
-		if l.view == view && !l.subs.Own() {
+		if l.view == view && !l.subs.Own() && (!c.Unseen || l.want.Unseen) {
 			l.news.add(c)
 		}
 	}

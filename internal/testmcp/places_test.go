@@ -37,8 +37,9 @@ func TestPlacesThatAreNoServers(t *testing.T) {
 
 func TestRelayClosesIdleConnectionsOnly(t *testing.T) {
 	h := ServeHTTP(t, Basic("web"), HTTPOptions{})
-	r := StartRelay(t, strings.TrimPrefix(strings.TrimSuffix(h.URL, "/mcp"), "http://"), 50*time.Millisecond)
-	c := Connect(t, r.Through(h.URL), Legacy)
+	r := StartRelay(t, strings.TrimPrefix(strings.TrimSuffix(h.URL, "/mcp"), "http://"), 500*time.Millisecond)
+	c := Connect(t, h.URL, Legacy) // beside the relay, which might take a slow answer for idleness
+	c.URL = r.Through(h.URL)
 	s := c.Get("")
 	if !s.WaitOver() || s.Err() == nil || s.Status != 200 {
 		t.Errorf("the idle stream was not closed: %d %v", s.Status, s.Err())

@@ -206,6 +206,32 @@ func TestChangesOfModernServersArriveAlsoAfterTheirStreamEnds(t *testing.T) {
 	testmcp.Eventually(t, "what was missed", func() bool { names := c.ToolNames(); return len(names) == 1 && names[0] == "web__missed" })
 }
 
+// A modern server may announce what its list does not show, such as another tool behind the same words. Modern clients
+// that listen are told, those of the old era only when their list is another.
+func TestAnAnnouncementThatTheListDoesNotExplain(t *testing.T) {
+	t.Parallel()
+	const changed = "notifications/tools/list_changed"
+	s := testmcp.Basic("web")
+	s.Era = testmcp.Modern
+	h := testmcp.ServeHTTP(t, s, testmcp.HTTPOptions{})
+	p := start(t, testmcp.Config("", map[string]string{"web": h.Entry()}))
+	old, listener := p.Client(testmcp.Legacy), p.Client(testmcp.Modern)
+	news, listen, prompts := old.Get(""), listener.Listen(`{"toolsListChanged":true}`), listener.Listen(`{"promptsListChanged":true}`)
+	h.Rec.Wait(t, testmcp.Received("subscriptions/listen"))
+	listen.WaitMethod("notifications/subscriptions/acknowledged")
+	prompts.WaitMethod("notifications/subscriptions/acknowledged")
+	before := len(news.Events())
+	h.Instance().Notify(changed, "")
+	listen.WaitMethod(changed)
+
+	h.Instance().SetTools(testmcp.SimpleTool("other", nil))
+	h.Instance().Notify(changed, "")
+	news.WaitMethod(changed)
+	testmcp.Eventually(t, "the second announcement", func() bool { return len(listen.Events()) == 3 })
+	equal(t, "told to an old client", len(news.Events())-before, 1)
+	equal(t, "told to who listens for prompts", len(prompts.Events()), 1)
+}
+
 // The loss and the return of a server are told to sessions that are open, without a new connection of theirs.
 func TestSessionsHearOfServersThatComeBack(t *testing.T) {
 	t.Parallel()

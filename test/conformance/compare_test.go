@@ -75,6 +75,7 @@ func TestJudge(t *testing.T) {
 		{Scenario: "ping", Check: "other", Reason: "r"},
 		{Scenario: "list", Reason: "r"},
 		{Scenario: "c*l", Fails: true, Reason: "r"},
+		{Scenario: "other", Sometimes: true, Reason: "r"},
 	}
 	surprises, known, stale := judge(diffs, expected)
 	if !slices.Equal(surprises, diffs[1:3]) {
