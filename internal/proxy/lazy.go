@@ -139,8 +139,9 @@ func (it *Item) renderLazy(search string) {
 	}
 }
 
-// addStands puts those tools of our own behind everything else that stand in for something.
-func (v *view) addStands(p *plan) {
+// addStands puts those tools of our own behind everything else that stand in for something. What the view before, if any, has
+// made for a search over the same tools is used again.
+func (v *view) addStands(p *plan, before *view) {
 	for _, s := range p.stands {
 		var covered []*Item
 		for _, it := range v.items[Tool] {
@@ -149,12 +150,12 @@ func (v *view) addStands(p *plan) {
 			}
 		}
 		if len(covered) > 0 {
-			v.addStand(s, covered)
+			v.addStand(s, covered, before)
 		}
 	}
 }
 
-func (v *view) addStand(s *stand, covered []*Item) {
+func (v *view) addStand(s *stand, covered []*Item, before *view) {
 	it := &Item{Kind: Tool, Name: s.name, Wire: s.wire, Why: s.why, stand: s}
 	text := wire.AppendString([]byte(`{"name":`), s.name)
 	if s.calls {
@@ -162,7 +163,7 @@ func (v *view) addStand(s *stand, covered []*Item) {
 			`"inputSchema":{"type":"object","properties":{"name":{"type":"string","minLength":1,"description":"The name of the tool."},`+
 			`"arguments":{"type":"object","additionalProperties":true,"description":"Its arguments, as its input_schema says."}},"required":["name"]}}`...)
 	} else {
-		it.find = newIndex(covered)
+		it.find = indexOf(covered, before.findStand(s.name))
 		text = append(text, `,"description":"Finds tools by words of their names and descriptions, and gives their full input schemas.",`+
 			`"inputSchema":{"type":"object","properties":{"query":{"type":"string","minLength":1,"description":"Words of a name or description, in any case."}},"required":["query"]},`+
 			`"annotations":{"readOnlyHint":true}}`...)
@@ -172,6 +173,25 @@ func (v *view) addStand(s *stand, covered []*Item) {
 	}
 	it.sumUp()
 	v.add(it)
+}
+
+// findStand gives a tool of our own; nil for none.
+func (v *view) findStand(name string) *Item {
+	if v == nil {
+		return nil
+	}
+	if it := v.find(Tool, name); it != nil && it.stand != nil {
+		return it
+	}
+	return nil
+}
+
+// indexOf gives the index of a search over these tools: that of a search tool that there is, if it is over the same.
+func indexOf(items []*Item, old *Item) *index {
+	if old != nil && old.find != nil && slices.Equal(old.find.all, items) {
+		return old.find
+	}
+	return newIndex(items)
 }
 
 // search runs a search tool on its arguments; complaint says why they are refused.

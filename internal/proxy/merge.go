@@ -27,6 +27,8 @@ type merger struct {
 	reuse    map[*offer]*Item // items that need not be made again where they are the same; nil for none
 	// lazyBefore are lazy items that need not be made again.
 	lazyBefore map[shownKey]*Item
+	// viewsBefore are where indexes may be taken from.
+	viewsBefore map[string]*view
 }
 
 func newMerger(s *settings, listings map[string]*listing, log *zap.Logger, tail func(v *view, k Kind) []byte) *merger {
@@ -36,7 +38,7 @@ func newMerger(s *settings, listings map[string]*listing, log *zap.Logger, tail 
 // follow lets the merger use again what has not changed since a snapshot; nil is the first.
 func (m *merger) follow(before *snapshot) {
 	if before != nil {
-		m.reuse, m.lazyBefore = before.named, before.lazies
+		m.reuse, m.lazyBefore, m.viewsBefore = before.named, before.lazies, before.views
 	}
 }
 
@@ -95,7 +97,7 @@ func (m *merger) view(sel selection, p *plan) *view {
 			}
 		}
 	}
-	v.addStands(p)
+	v.addStands(p, m.viewsBefore[sel.key])
 	m.reportStands(sel, v)
 	v.seal(m.tail, !m.sparing)
 	return v

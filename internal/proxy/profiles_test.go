@@ -84,17 +84,22 @@ func TestProfilesShareWhatTheyCan(t *testing.T) {
 func TestSnapshotsShareWhatHasNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := (&server{id: "a"}).tools("t"), (&server{id: "b"}).tools("t", "u")
-		st := newStage(t, Options{Shape: Shape{Lazy: lazyOf(config.LazyOn)}}, nil, a, b)
+		profiles := map[string]config.Profile{"a": {Servers: []string{"a"}}}
+		st := newStage(t, Options{Shape: Shape{Lazy: lazyOf(config.LazyOn), Profiles: profiles}}, nil, a, b)
 		defer st.stop()
 		st.listed(ViewAll, Tool)
 		all := func() *view { return st.p.catalog.snap.Load().views[ViewAll] }
-		before := all()
+		before, searches := all(), func(v string) *index { return st.p.catalog.snap.Load().views[v].find(Tool, "search_tools").find }
+		everywhere, there := searches(ViewAll), searches(ProfileView("a"))
 		b.set(Tool, `{"name":"t","description":"new","inputSchema":{"type":"object"}}`).notify("notifications/tools/list_changed", "{}")
 		pass(refreshPause * 3)
 		synctest.Wait()
 		after := all()
 		if before == after || before.find(Tool, "a__t") != after.find(Tool, "a__t") {
 			t.Error("the item of the other server is not shared")
+		}
+		if searches(ProfileView("a")) != there || searches(ViewAll) == everywhere {
+			t.Error("the search over what has not changed is made anew, or the other is not")
 		}
 		if now := after.find(Tool, "b__t"); now == before.find(Tool, "b__t") || !strings.Contains(string(now.text[classModern]), "new") {
 			t.Errorf("the item is %s", now.text[classModern])
