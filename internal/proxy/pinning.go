@@ -58,7 +58,13 @@ func (p *pinning) judgeOne(u *upstream.Upstream, l *listing) judgement {
 	if last := p.last[u.ID]; last.listing == l && last.pin == pin && last.gen == gen {
 		return last
 	}
-	v := p.judgeLook(u, l, pins.Look{Server: u.ID, Strict: pin == config.PinStrict, Whole: l.partial == nil})
+	look := pins.Look{Server: u.ID, Strict: pin == config.PinStrict}
+	if u.Config().CatalogScope == config.ScopePrincipal || u.Config().CatalogScope == config.ScopeSession {
+		look.Part = l.partial == nil // some callers are offered more, and what waits of that goes on waiting
+	} else {
+		look.Whole = l.partial == nil
+	}
+	v := p.judgeLook(u, l, look)
 	return judgement{l, pin, gen, v.Waiting}
 }
 

@@ -1,6 +1,7 @@
 package pins
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,30 @@ func (c *coat) wantAbsent(tool string) {
 	}
 }
 
-const profile = `{"profiles":{"some":{"servers":["up"]}}}`
+// wantUnfound looks for such a tool by the ways of lazy lists, and of those who call without the protocol.
+func (c *coat) wantUnfound(tool string) {
+	c.t.Helper()
+	for _, era := range eras {
+		client := testmcp.Connect(c.t, c.Profile("found"), era)
+		if found := client.CallTool("search_tools", `{"query":"file"}`); strings.Contains(found.Text(), `"up__`+tool+`"`) {
+			c.t.Errorf("a search finds %s: %s", tool, found.Text())
+		}
+		hidden, never := client.CallTool("call_tool", `{"name":"up__`+tool+`"}`), client.CallTool("call_tool", `{"name":"up__never"}`)
+		if hidden.Code() != -32602 || never.Code() != -32602 || !strings.Contains(string(hidden.Raw), "unknown tool: up__"+tool) {
+			c.t.Errorf("call_tool gives %s, and of what never was %s", hidden.Raw, never.Raw)
+		}
+	}
+	r, err := http.Post(c.Base+"/api/v1/tools/up__"+tool+"/call", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusNotFound {
+		c.t.Errorf("without the protocol %s gives HTTP %d", tool, r.StatusCode)
+	}
+}
+
+const profile = `{"profiles":{"some":{"servers":["up"]},"found":{"servers":["up"],"lazy":"search_only"}}}`
 
 func TestAToolThatTurnsIsWithheldUntilItIsApproved(t *testing.T) {
 	each(t, func(t *testing.T, era string) {
@@ -63,6 +87,7 @@ func TestAToolThatTurnsIsWithheldUntilItIsApproved(t *testing.T) {
 		}
 		c.wantAbsent("read")
 		c.wantAbsent("extra")
+		c.wantUnfound("read")
 		line := c.WaitLog("a tool has changed and is withheld")
 		if !strings.Contains(line, `"changed":["description"]`) || !strings.Contains(line, `"upstream":"up"`) || strings.Contains(line, "evil.example") {
 			t.Errorf("the log says %s", line)
