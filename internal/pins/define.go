@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // judged are the members of a tool that an approval is about: what a model reads, and what says how the tool is called.
@@ -152,6 +153,10 @@ func appendValue(b []byte, v any) []byte {
 }
 
 func appendString(b []byte, s string) []byte {
+	special := func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
+	if strings.IndexFunc(s, special) < 0 {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)

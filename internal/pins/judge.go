@@ -44,10 +44,16 @@ type Event struct {
 	Members []string // that have changed
 }
 
-// defined is a tool of a look with its definition.
+// defined is a tool of a look with the hash of its definition.
 type defined struct {
-	name string
-	def  Definition
+	name, hash string
+	raw        []byte
+}
+
+// version is the definition as it is kept.
+func (d *defined) version(now time.Time) *version {
+	def, _ := Define(d.raw) // which has been possible before
+	return newVersion(def, now)
 }
 
 // verdict is what a look has led to.
@@ -78,20 +84,20 @@ func (r *record) judge(l *Look, tools []defined, now time.Time) verdict {
 func (r *record) judgeTool(v *verdict, one defined, first bool, now time.Time) {
 	t := r.Tools[one.name]
 	switch {
-	case t.Approved != nil && t.Approved.Hash == one.def.Hash:
+	case t.Approved != nil && t.Approved.Hash == one.hash:
 		if t.Waiting == nil {
 			return
 		}
 		t.Waiting = nil
-		v.events = append(v.events, Event{Kind: Restored, Tool: one.name, Hash: one.def.Hash})
+		v.events = append(v.events, Event{Kind: Restored, Tool: one.name, Hash: one.hash})
 	case t.Approved == nil && first:
-		t.Approved = newVersion(one.def, now)
-		v.events = append(v.events, Event{Kind: Trusted, Tool: one.name, Hash: one.def.Hash})
-	case t.Waiting != nil && t.Waiting.Hash == one.def.Hash:
+		t.Approved = one.version(now)
+		v.events = append(v.events, Event{Kind: Trusted, Tool: one.name, Hash: one.hash})
+	case t.Waiting != nil && t.Waiting.Hash == one.hash:
 		v.waiting[one.name] = t.describe(one.name)
 		return
 	default:
-		t.Waiting = newVersion(one.def, now)
+		t.Waiting = one.version(now)
 		w := t.describe(one.name)
 		v.waiting[one.name] = w
 		e := Event{Kind: Changed, Tool: one.name, Hash: w.Hash, Members: w.Members}

@@ -297,3 +297,21 @@ func TestWhatIsShownCannotDeceive(t *testing.T) {
 		t.Errorf("shown is\n%s", b.String())
 	}
 }
+
+// BenchmarkJudge compares 1,000 tools of about 1 KiB with what is approved.
+func BenchmarkJudge(b *testing.B) {
+	var all []Tool
+	for i := range 1000 {
+		name := fmt.Sprintf("tool%d", i)
+		all = append(all, Tool{name, []byte(`{"name":"` + name + `","description":"` + strings.Repeat("Does something. ", 20) +
+			`","inputSchema":{"type":"object","properties":{` + strings.Repeat(`"p":{"type":"string","description":"Some parameter."},`, 12) + `"q":{"type":"integer"}},"required":["q"]}}`)})
+	}
+	s := newStore(&memory{files: map[string][]byte{}})
+	look := Look{Server: "s", Tools: all, Whole: true}
+	s.Judge(look)
+	for b.Loop() {
+		if v := s.Judge(look); len(v.Waiting) > 0 {
+			b.Fatal(v)
+		}
+	}
+}

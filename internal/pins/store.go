@@ -45,6 +45,8 @@ type kept struct {
 	rec *record
 	sum [sha256.Size]byte // of the file that rec was read from or written to
 	err error             // why the file cannot be read; then nothing is approved
+
+	seen map[string]seen // by tool
 }
 
 // New makes a store over files. One that is read-only judges as any other and keeps nothing; without files it starts from
@@ -69,10 +71,10 @@ var ErrUnreadable = errors.New("the approvals of this server cannot be read; all
 
 // Judge tells what of a look is not approved.
 func (s *Store) Judge(l Look) Verdict {
-	tools, v := defineAll(l.Tools)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.load(l.Server)
+	tools, v := k.define(l.Tools)
 	if k.err != nil {
 		return Verdict{Waiting: withholdAll(l.Tools), Failed: k.err}
 	}
@@ -93,18 +95,40 @@ func (s *Store) Judge(l Look) Verdict {
 	return v
 }
 
-// defineAll reads the tools; one that cannot be read waits.
-func defineAll(tools []Tool) ([]defined, Verdict) {
+// define reads the tools; one that cannot be read waits. Most are what they were at the look before, and need not be read.
+func (k *kept) define(tools []Tool) ([]defined, Verdict) {
 	out, v := make([]defined, 0, len(tools)), Verdict{Waiting: map[string]Waiting{}}
 	for _, t := range tools {
-		d, err := Define(t.Raw)
-		if err != nil {
-			v.Waiting[t.Name] = Waiting{Tool: t.Name, New: true}
-			continue
+		sum := sha256.Sum256(t.Raw)
+		last, ok := k.seen[t.Name]
+		if !ok || last.raw != sum {
+			d, err := Define(t.Raw)
+			if err != nil {
+				v.Waiting[t.Name] = Waiting{Tool: t.Name, New: true}
+				continue
+			}
+			last = seen{sum, d.Hash}
+			k.remember(t.Name, last)
 		}
-		out = append(out, defined{t.Name, d})
+		out = append(out, defined{t.Name, last.hash, t.Raw})
 	}
 	return out, v
+}
+
+// seen is a tool at the look before: the hash of how it was written, and that of its definition.
+type seen struct {
+	raw  [sha256.Size]byte
+	hash string
+}
+
+// maxSeen bounds what is remembered of one server that always offers other tools.
+const maxSeen = 50_000
+
+func (k *kept) remember(name string, s seen) {
+	if k.seen == nil || len(k.seen) >= maxSeen {
+		k.seen = map[string]seen{}
+	}
+	k.seen[name] = s
 }
 
 func withholdAll(tools []Tool) map[string]Waiting {
