@@ -160,13 +160,14 @@ func (s *Set) everyone() []*Upstream {
 	return append(slices.Clone(s.All()), s.retiring...)
 }
 
-// Shown gives the upstreams of the set, and after them those that retire and whose name no other has taken.
+// Shown gives the upstreams of the set, and after them those that retire with calls under way and whose name no other has
+// taken.
 func (s *Set) Shown() []*Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Clone(s.All())
 	for _, u := range s.retiring {
-		if !slices.ContainsFunc(all, func(o *Upstream) bool { return o.ID == u.ID }) {
+		if u.ctx.Err() == nil && !slices.ContainsFunc(all, func(o *Upstream) bool { return o.ID == u.ID }) {
 			all = append(all, u)
 		}
 	}

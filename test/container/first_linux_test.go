@@ -117,11 +117,12 @@ func TestTheFirstProcessReapsOrphansAndPassesSignalsOn(t *testing.T) {
 
 func TestTheFirstProcessEndsAsTheProxyEnds(t *testing.T) {
 	needNamespaces(t)
-	rec := testmcp.NewRecorder(t)
-	start := func() *testmcp.Proxy {
-		return testmcp.StartProxy(t, testmcp.Config("", map[string]string{"up": rec.Entry("orphaner", nil)}), testmcp.WithLaunch(first))
+	// Each has a recorder of its own: processes of two namespaces may have one number.
+	start := func() (*testmcp.Proxy, *testmcp.Recorder) {
+		rec := testmcp.NewRecorder(t)
+		return testmcp.StartProxy(t, testmcp.Config("", map[string]string{"up": rec.Entry("orphaner", nil)}), testmcp.WithLaunch(first)), rec
 	}
-	p := start()
+	p, _ := start()
 	_, proper := orphan(t, p)
 	if err := syscall.Kill(proper, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestTheFirstProcessEndsAsTheProxyEnds(t *testing.T) {
 	if code := p.WaitExit(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("killed, it exits with %d", code)
 	}
-	p = start()
+	p, rec := start()
 	held := p.Client(testmcp.Modern).Begin("tools/call", testmcp.ToolParams("up__hang", ""))
 	rec.Wait(t, testmcp.CalledTool("hang"))
 	p.Terminate()
