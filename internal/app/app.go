@@ -278,13 +278,13 @@ func (a *App) openDoor(opts httpd.Options) error {
 	if err != nil {
 		return err
 	}
-	opts.Listen = main.Addr().String()
+	opts.Listen = addressOf(main)
 	var admin net.Listener
 	if cfg.AdminListen != "" {
 		if admin, err = a.listen(cfg.AdminListen); err != nil {
 			return err
 		}
-		opts.AdminListen = admin.Addr().String()
+		opts.AdminListen = addressOf(admin)
 	}
 	if err := a.hang(opts); err != nil {
 		return err
@@ -316,7 +316,13 @@ func (s *swapped) swap(h http.Handler) { s.now.Store(&h) }
 func (s *swapped) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*s.now.Load()).ServeHTTP(w, r) }
 
 func (a *App) listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+	var l net.Listener
+	var err error
+	if path, ok := config.SocketPath(addr); ok {
+		l, err = listenUnix(path, a.config().Proxy.SocketMode)
+	} else {
+		l, err = net.Listen("tcp", addr)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listening on %q: %w", addr, err)
 	}
@@ -331,7 +337,21 @@ func (a *App) listen(addr string) (net.Listener, error) {
 }
 
 // URL is where clients connect.
-func (a *App) URL() string { return "http://" + a.listeners[0].Addr().String() + "/mcp" }
+func (a *App) URL() string {
+	addr := addressOf(a.listeners[0])
+	if _, ok := config.SocketPath(addr); ok {
+		return addr
+	}
+	return "http://" + addr + "/mcp"
+}
+
+// addressOf is the address of a listener as a configuration says it.
+func addressOf(l net.Listener) string {
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
+	}
+	return l.Addr().String()
+}
 
 // mcpDoor is the protocol behind the door.
 type mcpDoor struct{ a *App }

@@ -98,6 +98,7 @@ func atRestart(now, next config.Proxy) []string {
 		{"limits.max_buffered_bytes", now.Limits.MaxBufferedBytes, next.Limits.MaxBufferedBytes},
 		{"limits.max_slots", now.Limits.MaxSlots, next.Limits.MaxSlots},
 		{"limits.max_slots_per_principal", now.Limits.MaxSlotsPerPrincipal, next.Limits.MaxSlotsPerPrincipal},
+		{"socket_mode", now.SocketMode, next.SocketMode},
 		{"log.format", now.Log.Format, next.Log.Format},
 		{"log.file", now.Log.File, next.Log.File},
 	} {

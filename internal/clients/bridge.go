@@ -85,7 +85,8 @@ var ErrBridgeURL = errors.New("not the URL of an MCP endpoint")
 // Run bridges until in ends, ctx ends, or out is not read any more. It does not fail where the proxy cannot be reached:
 // each request is then answered with an error, and the next one tries again. A reader that is an io.Closer is closed.
 func (b *Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	u, err := url.Parse(b.URL)
+	address, _ := locate(b.URL)
+	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("%w: %q; it looks like http://127.0.0.1:8080/mcp", ErrBridgeURL, b.URL)
 	}
@@ -115,7 +116,10 @@ func (b *Bridge) start(out io.Writer) *bridge {
 	r.past.turn = make(chan struct{}, 1)
 	t := b.transport
 	if t == nil {
-		own := http.DefaultTransport.(*http.Transport).Clone()
+		address, own := locate(b.URL)
+		at := *b
+		at.URL = address
+		r.Bridge = &at
 		own.MaxIdleConnsPerHost = 32
 		t = own
 	}

@@ -64,7 +64,9 @@ func (c *Caller) Call(ctx context.Context, name string, args []byte) ([]byte, er
 // request sends one modern request and waits for its answer.
 func (c *Caller) request(ctx context.Context, method, name string, params []byte) (*wire.Frame, error) {
 	body := append([]byte(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`), params...)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(append(body, '}')))
+	address, t := locate(c.URL)
+	defer t.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(append(body, '}')))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func (c *Caller) request(ctx context.Context, method, name string, params []byte
 	if c.Token != "" {
 		h.Set("Authorization", "Bearer "+c.Token)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: t}).Do(req)
 	if err != nil {
 		return nil, withoutCredentials(err)
 	}
@@ -138,12 +140,14 @@ const healthTimeout = 5 * time.Second
 func Health(ctx context.Context, base string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
+	base, t := locate(base)
+	defer t.CloseIdleConnections()
 	base = strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/mcp")
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := (&http.Client{Transport: t}).Do(req)
 	if err != nil {
 		return withoutCredentials(err)
 	}

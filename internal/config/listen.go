@@ -33,7 +33,23 @@ func CheckListen(addr string, auth Auth) error {
 		`or say "auth": {"mode": "none"} if everybody may use it, or listen on 127.0.0.1`, ErrListenOpen, addr)
 }
 
+// SocketPath gives the path of a listen address that is a unix socket.
+func SocketPath(addr string) (path string, ok bool) { return strings.CutPrefix(addr, "unix:") }
+
+// maxSocketPath leaves room for the name under which a socket is made; systems allow about 104 bytes.
+const maxSocketPath = 90
+
+// splitListen gives the host. A unix socket is on this machine, so its host is localhost.
 func splitListen(addr string) (host string, err error) {
+	if path, ok := SocketPath(addr); ok {
+		switch {
+		case path == "" || strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0):
+			return "", fmt.Errorf(`%w: %q; a unix socket has a path, for example "unix:/run/mcp-proxy.sock"`, ErrListenAddress, addr)
+		case len(path) > maxSocketPath:
+			return "", fmt.Errorf("%w: %q; the path of a unix socket has at most %d bytes", ErrListenAddress, addr, maxSocketPath)
+		}
+		return "localhost", nil
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", fmt.Errorf(`%w: %q; write host:port, for example "127.0.0.1:8080"`, ErrListenAddress, addr)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -63,5 +64,16 @@ func TestUnpinned(t *testing.T) {
 		if got := unpinned(words[0], words[1:]) != ""; got != want {
 			t.Errorf("%s: %v", line, got)
 		}
+	}
+}
+
+func TestAUnixSocketIsOnThisMachine(t *testing.T) {
+	l := loadText(t, `{"mcpServers": {}, "proxy": {"listen": "unix:run/mcp.sock", "admin_listen": "unix:/run/admin.sock", "socket_mode": "0660"}}`, nil)
+	if errs := l.Errors(); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	p := l.Config.Proxy
+	if want := "unix:" + filepath.Join(l.Config.Dir, "run", "mcp.sock"); p.Listen != want || p.SocketMode != 0o660 {
+		t.Errorf("listens at %s with %o, not at %s", p.Listen, p.SocketMode, want)
 	}
 }

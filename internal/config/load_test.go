@@ -86,7 +86,7 @@ func TestDefaults(t *testing.T) {
 		Sessions:    Sessions{SessionsStateful, nil, 30 * time.Minute, 720 * time.Hour, 30 * time.Second, 1 << 20},
 		KeptResults: KeptResults{64 << 20, 1000, 15 * time.Minute},
 		Log:         Log{"info", "json", ""}, StateDir: "/home/me/.local/state/mcp-proxy", StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
-		AllowStdio: true,
+		AllowStdio: true, SocketMode: 0o600,
 	}
 	if !reflect.DeepEqual(cfg.Proxy, want) {
 		t.Errorf("proxy is %+v\nand not %+v", cfg.Proxy, want)

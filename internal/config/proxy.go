@@ -36,6 +36,18 @@ func (r *reader) finishProxy(root *node, cfg *Config, o Options) {
 	p.StateDirGiven = r.origins["proxy.state_dir"].file != ""
 	r.override(&p.Listen, o.Listen, "proxy.listen")
 	r.override(&p.AdminListen, o.AdminListen, "proxy.admin_listen")
+	for listen, at := range map[*string]string{&p.Listen: "proxy.listen", &p.AdminListen: "proxy.admin_listen"} {
+		path, ok := SocketPath(*listen)
+		if !ok || path == "" || path[0] == '@' {
+			continue
+		}
+		if r.origins[at].file != "" {
+			path = r.exp.abs(path)
+		} else if abs, err := filepath.Abs(path); err == nil {
+			path = abs
+		}
+		*listen = "unix:" + path
+	}
 	at, line := section.placeOf("listen")
 	if err := CheckListen(p.Listen, p.Auth); err != nil {
 		r.refuse(at, line, "%v", err)

@@ -1,7 +1,10 @@
 package config
 
 import (
+	"fmt"
+	"io/fs"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -26,6 +29,7 @@ func newProxy(getenv func(string) (string, bool)) (Proxy, origin) {
 		KeptResults: KeptResults{MaxBytes: 64 << 20, MaxItems: 1000, MaxAge: 15 * time.Minute},
 		StateDir:    dir,
 		AllowStdio:  true,
+		SocketMode:  0o600,
 		StreamAfter: 3 * time.Second, KeepAlive: 15 * time.Second,
 	}, from
 }
@@ -111,8 +115,10 @@ var logFields = []field[Log]{
 }
 
 var proxyFields = []field[Proxy]{
-	textField("listen", "Address to serve at. An address that other machines reach needs `auth`.", `"127.0.0.1:9000"`, func(p *Proxy) *string { return &p.Listen }),
+	textField("listen", "Address to serve at: `host:port`, or `unix:/path` for a unix socket. An address that other machines reach needs `auth`.", `"127.0.0.1:9000"`, func(p *Proxy) *string { return &p.Listen }),
 	withDefault("none", textField("admin_listen", "Second address for metrics, status and reload; loopback only.", `"127.0.0.1:9090"`, func(p *Proxy) *string { return &p.AdminListen })),
+	{key: "socket_mode", typ: "string", doc: "Permissions of a unix socket, in octal digits.", example: `"0660"`, def: "`0600`",
+		read: readSocketMode, value: func(p *Proxy) any { return fmt.Sprintf("%04o", p.SocketMode) }},
 	withDefault("none", textField("public_url", "The address clients use, where a reverse proxy stands in front.", `"https://mcp.example.com"`,
 		func(p *Proxy) *string { return &p.PublicURL }, isPublicURL)),
 	groupField("server", "What the proxy calls itself.", `{"name": "team-tools"}`, infoFields, func(p *Proxy) *ServerInfo { return &p.Server }),
@@ -264,4 +270,17 @@ func readProfiles(r *reader, at place, n *node, p *Proxy) {
 		}
 		p.Profiles[m.key] = one
 	}
+}
+
+func readSocketMode(r *reader, at place, n *node, p *Proxy) {
+	s, ok := r.text(at, n)
+	if !ok {
+		return
+	}
+	mode, err := strconv.ParseUint(s, 8, 9)
+	if err != nil || mode&0o600 != 0o600 {
+		r.mistake(at, n.line, `must be the octal digits of permissions that the owner reads and writes with, such as "0660"`)
+		return
+	}
+	p.SocketMode = fs.FileMode(mode)
 }

@@ -4,6 +4,7 @@ package config
 
 import (
 	"encoding/json"
+	"io/fs"
 	"time"
 )
 
@@ -252,6 +253,7 @@ const (
 type Proxy struct {
 	Listen        string
 	AdminListen   string
+	SocketMode    fs.FileMode // of a unix socket that is listened at
 	PublicURL     string
 	Server        ServerInfo
 	Naming        Naming

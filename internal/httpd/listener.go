@@ -28,6 +28,10 @@ type listener struct {
 type hostPort struct{ name, port string }
 
 func newListener(addr string, p config.Proxy, authed bool) (*listener, error) {
+	_, socket := config.SocketPath(addr)
+	if socket {
+		addr = "localhost:0"
+	}
 	own, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no host:port: %w", addr, err)
@@ -39,7 +43,8 @@ func newListener(addr string, p config.Proxy, authed bool) (*listener, error) {
 		origins:  map[string]bool{},
 		authed:   authed,
 	}
-	l.restrict = l.loopback || len(p.AllowedHosts) > 0
+	// No web page reaches a unix socket, and clients call it by whatever name.
+	l.restrict = l.loopback && !socket || len(p.AllowedHosts) > 0
 	if ip, err := netip.ParseAddr(own); own != "" && (err != nil || !ip.IsUnspecified()) {
 		l.hosts[hostPort{name: own}] = true
 	}
