@@ -63,11 +63,11 @@ type overlays struct {
 	all   map[overlayKey]*overlay
 	bytes int
 	views map[string]*ownView
-	heard map[*Subscriptions]struct{} // all that hear of any
+	heard map[*Subscriptions]*Caller // all that hear of any, with what they have listed
 }
 
 func newOverlays(p *Proxy) *overlays {
-	return &overlays{p: p, all: map[overlayKey]*overlay{}, views: map[string]*ownView{}, heard: map[*Subscriptions]struct{}{}}
+	return &overlays{p: p, all: map[overlayKey]*overlay{}, views: map[string]*ownView{}, heard: map[*Subscriptions]*Caller{}}
 }
 
 // owned is an overlay that a caller may have.
@@ -198,6 +198,11 @@ func (o *overlays) add(own owned, now time.Time) *overlay {
 	}
 	e := &overlay{key: own.key, unit: own.unit, session: own.session, lastUse: now, heard: map[*Subscriptions]struct{}{}}
 	o.all[own.key] = e
+	for s, c := range o.heard {
+		if mine, ok := c.ownOf(own.key.up); ok && mine.key == own.key {
+			e.heard[s] = struct{}{} // it has listed already
+		}
+	}
 	return e
 }
 

@@ -182,7 +182,7 @@ func (o *overlays) hear(s *Subscriptions, c *Caller) {
 			e.heard[s] = struct{}{}
 		}
 	}
-	o.heard[s] = struct{}{}
+	o.heard[s] = c
 }
 
 // deafen forgets a client that has gone.

@@ -71,6 +71,9 @@ func (t *directTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		resp, err := t.exchange(c, req)
+		if err != nil && used && req.Context().Err() == nil {
+			t.drop(c.host) // the others of its time have hardly fared better, and what is sent again must not meet them
+		}
 		if err == nil || !used || c.sent > 0 || req.Context().Err() != nil {
 			return resp, err
 		}
@@ -120,6 +123,16 @@ func (t *directTransport) take(host string) *directConn {
 	c := list[len(list)-1]
 	t.idle[host] = list[:len(list)-1]
 	return c
+}
+
+// drop closes what is idle towards one host.
+func (t *directTransport) drop(host string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.idle[host] {
+		_ = c.Close()
+	}
+	delete(t.idle, host)
 }
 
 // put keeps a connection whose answer has been read to its end.

@@ -23,6 +23,9 @@ const clientCapabilities = `{"roots":{"listChanged":true},"sampling":{"context":
 // AllCapabilities is the raw object of what the proxy itself declares towards a modern upstream when it asks for itself.
 func AllCapabilities() string { return clientCapabilities }
 
+// initialized is what ends a handshake.
+const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+
 // errUseLegacy means that the probe did not find a modern server.
 var errUseLegacy = errors.New("not a modern server")
 
@@ -225,7 +228,7 @@ func (h *handshaker) initialize(ctx context.Context) (*Peer, error) {
 	p := &Peer{Era: wire.Legacy, Version: r.Version, Result: raw, Capabilities: r.Capabilities, Instructions: r.Instructions}
 	p.named(f.Body.Get(f.Raw, "serverInfo").Of(f.Raw))
 	h.conn.negotiated(p)
-	if err := h.conn.Notify(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)); err != nil {
+	if err := h.conn.Notify(ctx, []byte(initialized)); err != nil {
 		return nil, atStage("handshake", err)
 	}
 	return p, nil

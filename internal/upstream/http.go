@@ -71,6 +71,7 @@ type httpConn struct {
 
 	peer    atomic.Pointer[Peer]
 	session atomic.Pointer[string]
+	opening atomic.Pointer[string] // the session that a handshake is opening: it is nobody else's until that is complete
 	renewal sync.Mutex // held while a lost session is replaced
 
 	ctx    context.Context
@@ -149,6 +150,14 @@ func (c *httpConn) request(ctx context.Context, verb string, body []byte, sessio
 
 func (c *httpConn) sessionID() string {
 	if s := c.session.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
+
+// openingID is the session of the handshake that is under way or was the last.
+func (c *httpConn) openingID() string {
+	if s := c.opening.Load(); s != nil {
 		return *s
 	}
 	return ""
@@ -276,7 +285,11 @@ func withoutURL(err error) error {
 }
 
 func (c *httpConn) Notify(ctx context.Context, frame []byte) error {
-	req := c.request(ctx, http.MethodPost, frame, c.sessionID())
+	session := c.sessionID()
+	if string(frame) == initialized {
+		session = c.openingID()
+	}
+	req := c.request(ctx, http.MethodPost, frame, session)
 	if p := c.peer.Load(); p != nil && p.Era == wire.Modern {
 		mirror(req.Header, &Outgoing{Method: "notifications/cancelled"}, p.Version)
 	}
@@ -306,8 +319,11 @@ func (c *httpConn) Err() error { return context.Cause(c.ctx) }
 
 func (c *httpConn) negotiated(p *Peer) { c.peer.Store(p) }
 
-// opened begins the standing stream of a legacy session.
+// opened puts the session of a handshake that is complete in its place, and begins its standing stream.
 func (c *httpConn) opened() {
+	if s := c.opening.Load(); s != nil {
+		c.session.Store(s)
+	}
 	if c.peer.Load().Era != wire.Legacy {
 		return
 	}
@@ -325,12 +341,20 @@ func (c *httpConn) opened() {
 func (c *httpConn) Close() {
 	c.cancel(ErrClosed)
 	c.wg.Stop()
-	session := c.sessionID()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	session, opening := c.sessionID(), c.openingID()
+	c.end(ctx, session)
+	if opening != session {
+		c.end(ctx, opening) // of a handshake that has failed
+	}
+}
+
+// end tells the server that a session is over.
+func (c *httpConn) end(ctx context.Context, session string) {
 	if session == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
 	if resp, err := c.follow(c.request(ctx, http.MethodDelete, nil, session), nil); err == nil {
 		discard(resp)
 	}

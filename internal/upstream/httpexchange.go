@@ -51,7 +51,9 @@ func (x *httpExchange) Next(ctx context.Context) (*wire.Frame, error) {
 
 // post sends the request.
 func (x *httpExchange) post(ctx context.Context) error {
-	x.session = x.c.sessionID()
+	if x.session = ""; x.out.Method != "initialize" {
+		x.session = x.c.sessionID()
+	}
 	resp, err := x.c.roundTrip(x.request(ctx), x.out.Frame) //nolint:bodyclose // the exchange owns it; Close closes it
 	if err != nil {
 		return err
@@ -74,9 +76,8 @@ func (x *httpExchange) request(ctx context.Context) *http.Request {
 // begin looks at the head of the answer.
 func (x *httpExchange) begin() error {
 	if x.out.Method == "initialize" {
-		if s := x.resp.Header.Get("Mcp-Session-Id"); s != "" {
-			x.c.session.Store(&s)
-		}
+		s := x.resp.Header.Get("Mcp-Session-Id")
+		x.c.opening.Store(&s)
 	}
 	if mediaType(x.resp.Header) == "text/event-stream" && x.resp.StatusCode == http.StatusOK {
 		x.events = wire.NewEventReader(x.resp.Body, x.c.env.maxFrame)

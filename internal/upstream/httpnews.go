@@ -12,16 +12,17 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// renew replaces a session that the server has lost, once for all calls that notice. The caller waits for it.
+// renew replaces a session that the server has lost, once for all calls that notice. The caller waits for it. A call that
+// begins meanwhile goes out with the lost session, which proves that it has not run, and waits here as well: without any it
+// would be refused, and with the new one it might come before the end of the handshake.
 func (c *httpConn) renew(ctx context.Context, lost string) error {
 	c.renewal.Lock()
 	defer c.renewal.Unlock()
 	if c.sessionID() != lost {
 		return nil // somebody else has done it
 	}
-	c.session.Store(nil)
 	if err := c.redo(ctx, c); err != nil {
-		c.session.Store(&lost) // whoever calls next finds it lost again, and tries anew
+		// Whoever calls next finds it lost again, and tries anew.
 		if ctx.Err() == nil {
 			c.cancel(atStage("handshake", err))
 		}
