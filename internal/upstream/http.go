@@ -72,7 +72,7 @@ type httpConn struct {
 	peer    atomic.Pointer[Peer]
 	session atomic.Pointer[string]
 	opening atomic.Pointer[string] // the session that a handshake is opening: it is nobody else's until that is complete
-	renewal sync.Mutex // held while a lost session is replaced
+	renewal sync.Mutex             // held while a lost session is replaced
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -213,10 +212,10 @@ func TestALostSessionCanBeAnError(t *testing.T) {
 				!strings.Contains(text, "session") || h.Rec.Count(testmcp.CalledTool("tally")) != ran) {
 				t.Errorf("%s, %s client: the call gives %s, and %d calls ran", sharing, e.name, a.Raw, h.Rec.Count(testmcp.CalledTool("tally"))-ran)
 			}
-			deadline := time.Now().Add(testmcp.Patience)
-			for a = c.CallTool("up__tally", "{}"); a.Err() != nil && time.Now().Before(deadline); a = c.CallTool("up__tally", "{}") {
-				time.Sleep(10 * time.Millisecond)
-			}
+			testmcp.Eventually(t, "call in a new session", func() bool {
+				a = c.CallTool("up__tally", "{}")
+				return a.Result() != nil
+			})
 			if after, _ := counted(t, a); after == before {
 				t.Errorf("%s, %s client: the call after it is in the lost session", sharing, e.name)
 			}
