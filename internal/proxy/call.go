@@ -221,6 +221,12 @@ func (c *call) checkHeaders() error {
 func (c *call) notified(f *wire.Frame) {
 	switch f.Method {
 	case "notifications/progress":
+		// The stream of a call says whose it is, but what bears another token, or none, is no progress of it
+		// (2025-11-25, progress, "Behavior Requirements").
+		if id, ok := wire.ParseUpstreamID(f.Body.Get(f.Raw, "progressToken").Of(f.Raw)); !ok || id != c.upID {
+			c.p.count.Drop(count.DropProgress)
+			return
+		}
 		c.clock.alive()
 		if len(c.token) == 0 {
 			return // the token was ours, so that progress holds the call open
