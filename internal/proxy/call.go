@@ -29,8 +29,9 @@ type call struct {
 	lease   *upstream.Lease
 	peer    *upstream.Peer
 	x       upstream.Exchange // with the upstream, under way
-	upID    uint64
-	token   []byte // the client's progress token, as it wrote it
+	upID    uint64            // of the request under way; zero where none is
+	sentAs  uint64            // the id that the call was sent with last, which is its progress token too
+	token   []byte            // the client's progress token, as it wrote it
 	clock   clock
 	longest *time.Timer
 	asks    asks
@@ -223,7 +224,7 @@ func (c *call) notified(f *wire.Frame) {
 	case "notifications/progress":
 		// The stream of a call says whose it is, but what bears another token, or none, is no progress of it
 		// (2025-11-25, progress, "Behavior Requirements").
-		if id, ok := wire.ParseUpstreamID(f.Body.Get(f.Raw, "progressToken").Of(f.Raw)); !ok || id != c.upID {
+		if id, ok := wire.ParseUpstreamID(f.Body.Get(f.Raw, "progressToken").Of(f.Raw)); !ok || id != c.sentAs {
 			c.p.count.Drop(count.DropProgress)
 			return
 		}

@@ -25,6 +25,7 @@ type member struct {
 func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	f, it := c.req.Frame, c.item
 	c.upID = it.Upstream.NextID()
+	c.sentAs = c.upID
 	id := wire.AppendUpstreamID(nil, c.upID)
 	var p wire.Patch
 	p.Reset(f.Raw)
