@@ -57,11 +57,11 @@ func TestTheListOfASessionIsThatSessionsAlone(t *testing.T) {
 		if got := a.CallTool(id+"__unlock", "{}"); got.Text() != "unlock" {
 			t.Fatalf("%s: %s", id, got.Raw)
 		}
+		news.WaitMethod("notifications/tools/list_changed") // before it lists: who has seen the change is not told of it
 		own(t, a, id+"__secret")
 		if got := a.CallTool(id+"__secret", "{}"); got.Text() != "secret" {
 			t.Errorf("%s: the session's own tool gives %s", id, got.Raw)
 		}
-		news.WaitMethod("notifications/tools/list_changed")
 		news.Close()
 		for _, c := range []*testmcp.Client{b, modern} {
 			if names := c.ToolNames(); slices.Contains(names, id+"__secret") {
