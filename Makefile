@@ -76,7 +76,7 @@ interop: npm build ## let servers and clients of others meet through the proxy
 	MCP_PROXY_INTEROP=$(NPM) MCP_PROXY_BIN=$(BIN) go test -count=1 -v -timeout 15m ./test/interop
 
 churn: ## for CHURN, kill, freeze and reconfigure forty servers under fifty clients, and look for what is left over
-	CHURN=$(CHURN) go test -count=1 -v -timeout 60m ./test/churn
+	CHURN=$(CHURN) go test -race -count=1 -v -timeout 60m ./test/churn
 
 fuzz: ## run every fuzz target up to FUZZTIME, a time or a number of inputs (10000x)
 	scripts/fuzz $(FUZZTIME)

@@ -16,12 +16,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(testmcp.Cleanup))
 }
 
-// length is how long the trouble lasts: what the environment variable CHURN says, or a few seconds.
+// length is how long the trouble lasts, as the environment variable CHURN says. Without it nothing happens: forty servers
+// and fifty clients would take the time of all the other tests that run.
 func length(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("CHURN")
 	if text == "" {
-		return 12 * time.Second
+		t.Skip("CHURN does not say how long; make churn sets it")
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
