@@ -496,3 +496,23 @@ func TestMetricsOfConversations(t *testing.T) {
 		}
 	})
 }
+
+// Streams are kept alive by comments, never by questions that decide over life and death: a client that opens no standing
+// stream keeps its session.
+func TestKeepAliveEndsNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{}
+		st := newStage(t, b, func(o *Options) { o.KeepAlive = 15 * time.Second })
+		defer st.stop()
+		c := legacyClient(st)
+		for range 4 {
+			pass(5 * time.Minute)
+			if r := c.post(callT).wait(); r.status != http.StatusOK {
+				t.Fatalf("HTTP %d, %q", r.status, r.text())
+			}
+		}
+		if n := st.metric("mcp_proxy_sessions", "era", "legacy"); n != 1 {
+			t.Errorf("%v sessions are live", n)
+		}
+	})
+}

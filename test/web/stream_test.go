@@ -1,8 +1,10 @@
 package web
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
@@ -173,4 +175,27 @@ func TestAnEndpointBehindAPrefix(t *testing.T) {
 		text := why(p, "hidden")
 		return strings.Contains(text, "posting to /messages,") && strings.Contains(text, prefix+"/sse")
 	})
+}
+
+// Limits are for connecting and for calls, none is for the life of a stream.
+func TestLongStreamsAreCutByNothing(t *testing.T) {
+	t.Parallel()
+	h := testmcp.ServeHTTP(t, of(testmcp.Legacy), testmcp.HTTPOptions{})
+	p := start(t, "", map[string]string{"web": h.Entry(`"connect_timeout":"2s"`, `"call_timeout":"20s"`)})
+	c := p.Client(testmcp.Legacy)
+	works(t, c, "web")
+	h.Rec.Wait(t, isGET)
+	held := c.Start("tools/call", `{"name":"web__progress","arguments":{"steps":4,"signal":"go"},"_meta":{"progressToken":"p"}}`)
+	first := held.WaitMethod("notifications/progress")
+	<-time.After(2500 * time.Millisecond) // longer than any limit that could be meant for connecting
+	h.Rec.Signal("go")
+	if a := held.Final(); a.Text() != "4 steps" {
+		t.Errorf("after %s the call gives %s", first.Params, a.Raw)
+	}
+	h.Instance().SetTools(testmcp.SimpleTool("fresh", nil))
+	h.Instance().Notify("notifications/tools/list_changed", "") // on the standing stream
+	testmcp.Eventually(t, "the change", func() bool { return slices.Contains(c.ToolNames(), "web__fresh") })
+	if n := len(h.Rec.Find(isGET)); n != 1 {
+		t.Errorf("the standing stream was opened %d times", n)
+	}
 }
