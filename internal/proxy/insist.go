@@ -12,9 +12,11 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// What one server may announce that its lists do not explain: a few times, then once in a while.
+// What one server may announce that its lists do not explain: a few times, then once in a while. One that announces more
+// often than insistMost between two looks at its lists means nothing by it, and is not believed for as long.
 const (
 	insistBurst = 5
+	insistMost  = 3
 	insistPause = 10 * time.Second
 )
 
@@ -23,8 +25,9 @@ const (
 // for concurrent use.
 type insistence struct {
 	mu        sync.Mutex
-	announced [kinds]bool
+	announced [kinds]int
 	limit     *rate.Limiter
+	quiet     time.Time // until when nothing is believed
 }
 
 func newInsistence() *insistence {
@@ -36,7 +39,9 @@ func (i *insistence) note(method string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for k := range kinds {
-		i.announced[k] = i.announced[k] || kindInfo[k].changed == method
+		if kindInfo[k].changed == method {
+			i.announced[k]++
+		}
 	}
 }
 
@@ -45,12 +50,15 @@ func (i *insistence) take(before, after *listing, now time.Time) (same [kinds]bo
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	announced := i.announced
-	i.announced = [kinds]bool{}
-	if before == nil || before.kept || after.peer.Era != wire.Modern {
+	i.announced = [kinds]int{}
+	if slices.Max(announced[:]) > insistMost {
+		i.quiet = now.Add(insistPause)
+	}
+	if now.Before(i.quiet) || before == nil || before.kept || after.peer.Era != wire.Modern {
 		return same
 	}
 	for k := range kinds {
-		same[k] = announced[k] && sameOffers(before.offers[k], after.offers[k])
+		same[k] = announced[k] > 0 && sameOffers(before.offers[k], after.offers[k])
 	}
 	// One word announces both.
 	both := same[Resource] && same[Template]

@@ -48,6 +48,19 @@ func TestAnnouncementsThatTheListDoesNotExplain(t *testing.T) {
 			t.Errorf("%s: afterwards %v", name, got)
 		}
 	}
+	storm := newInsistence()
+	for _, c := range []struct {
+		at    time.Duration
+		times int
+		want  [kinds]bool
+	}{{0, insistMost + 1, only()}, {insistPause - 1, 1, only()}, {insistPause, 1, only(Tool)}} {
+		for range c.times {
+			storm.note(tools)
+		}
+		if got := storm.take(a, again, now.Add(c.at)); got != c.want {
+			t.Errorf("%d at a time, after %s: %v", c.times, c.at, got)
+		}
+	}
 	i := newInsistence()
 	for n := range insistBurst {
 		i.note(tools)
