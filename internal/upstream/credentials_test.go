@@ -190,6 +190,24 @@ func TestCredentialsThatNobodyUsesAreForgotten(t *testing.T) {
 	}
 }
 
+func TestNothingIsKeptOfAConnectionThatMadeRoom(t *testing.T) {
+	u := webUpstream(t, newRig(t), nil, config.SharingShared, 1)
+	leased(t, u, "", "ann").Release()
+	u.mu.Lock()
+	s := u.keyed[u.Credentials(bearer("ann")).slotKey()]
+	if !u.evict(func(one *slot) bool { return one == s }) {
+		t.Error("the idle connection does not make room")
+	}
+	s.wishes() // as its subscription looks at them once more before it ends
+	u.mu.Unlock()
+	until(t, u, "it has ended", func() bool { return s.ended })
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.wishesOf) > 0 {
+		t.Error("what was to be heard on it is still kept")
+	}
+}
+
 func TestWhatCredentialsAre(t *testing.T) {
 	cfg := urlConfig("http://h.test/mcp")
 	cfg.ForwardCallerAuth, cfg.ForwardHeaders, cfg.Headers = true, []string{"X-User", "X-Request-Id", "X-Team"}, map[string]config.Secret{"x-team": "blue"}

@@ -47,8 +47,8 @@ func (u *Upstream) drop(s *slot) {
 	}
 	if s.key != "" && u.keyed[s.key] == s {
 		delete(u.keyed, s.key)
-		u.forgetWishes(s.key)
 	}
+	u.forgetWishes(s.key) // also when it ends for good: until then what listens on it may have asked for them again
 }
 
 // warmFirst makes the first connection beside the one that lists, once that shows that the server can be reached.
