@@ -57,12 +57,23 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchGlob(pattern, name) })
 }
 
-// allowsURI judges a URI as it is written and in its plain form, so that no other spelling leads around a policy.
+// allowsURI judges a URI as it is written and in every form that a server may take it for, so that no other spelling leads
+// around a policy: what is denied is denied in all of them. What is exposed must be so as it is written and in its plain
+// form, and in all of them where the URI climbs, since servers disagree on how far.
 func allowsURI(p config.Policy, uri string) bool {
 	if len(p.Deny) == 0 && len(p.Expose) == 0 {
 		return true
 	}
-	return allows(p, uri) && allows(p, plainURI(uri))
+	must := []string{uri, plainURI(uri)}
+	others, climbs := readings(uri)
+	all := slices.Concat(must, others)
+	if slices.ContainsFunc(all, func(form string) bool { return matchesAny(p.Deny, form) }) {
+		return false
+	}
+	if climbs {
+		must = all
+	}
+	return len(p.Expose) == 0 || !slices.ContainsFunc(must, func(form string) bool { return !matchesAny(p.Expose, form) })
 }
 
 // plainURI is the form of a URI without what may be written in several ways (RFC 3986, 6.2.2).

@@ -40,6 +40,38 @@ func TestPoliciesOfURIs(t *testing.T) {
 		{[]string{"urn:isbn:*"}, nil, "urn:isbn:1", true},
 		{nil, []string{"urn:isbn:*"}, "URN:isbn:1", false},
 		{nil, []string{"a b"}, "a b", false},
+		// Servers differ in what they take for the same.
+		{nil, noEnv, "file://localhost/etc/passwd", false},
+		{nil, noEnv, "file://other/etc/passwd", false},
+		{nil, noEnv, "file:etc/passwd", false},
+		{nil, noEnv, " file:///etc/passwd", false},
+		{nil, noEnv, "file:///e\ttc/passwd", false},
+		{nil, noEnv, "file:///home/..\\etc/passwd", false},
+		{nil, noEnv, "file:///home/..%5cetc/passwd", false},
+		{nil, noEnv, "file:///home/../etc/%zz", false},
+		{nil, noEnv, "file:///home/?/../../etc/passwd", false},
+		{nil, noEnv, "file:///home/#/../../etc/passwd", false},
+		{nil, noEnv, "file:///a/x.env?", false},
+		{nil, noEnv, "file:///a/x.env?raw=1", false},
+		{nil, noEnv, "file:///a/x%zz.env", false},
+		{nil, noEnv, "file:///a/x.txt?raw=1", true},
+		{data, nil, "file:///data/%2e%2e/etc/%zz", false},
+		{data, nil, "file:///data/.\t./etc/passwd", false},
+		{data, nil, "file:///data/x?/../../etc/passwd", false},
+		{data, nil, "file:///data/x#/../../etc/passwd", false},
+		{data, nil, "file:///data/..\\etc", false},
+		{data, nil, "file:///data/a/../b", true},
+		{data, nil, "file:///data/a..b/x", true},
+		{data, nil, "file:///data/x?y=1", true},
+		{nil, []string{"notes://b"}, "notes://a/../b", false},
+		{[]string{"notes://a/*"}, nil, "notes://a/../b", false},
+		{[]string{"notes://a/*"}, nil, "notes://a/c/../b", true},
+		{nil, []string{"db://x?table=secret"}, "db://x?table=%73ecret", false},
+		{nil, []string{"https://in/*"}, "https://in:443/x", false},
+		{nil, []string{"https://in/*"}, "https://me@in/x", false},
+		{[]string{"https://h/r?u=http://x/*"}, nil, "https://h/r?u=http://x/y", true},
+		{[]string{`file:///C:\data\*`}, nil, `file:///C:\data\x`, true},
+		{[]string{"file://localhost/data/*"}, nil, "file://localhost/data/x", true},
 	} {
 		if got := allowsURI(config.Policy{Expose: c.expose, Deny: c.deny}, c.uri); got != c.want {
 			t.Errorf("expose %q deny %q: %s is %v", c.expose, c.deny, c.uri, got)
@@ -103,6 +135,21 @@ func FuzzPlainURI(f *testing.F) {
 	f.Fuzz(func(t *testing.T, uri string) {
 		if plain := plainURI(uri); strings.Contains(plain, "/../") && !strings.Contains(uri, "?") && !strings.Contains(uri, "%") && plain != uri {
 			t.Errorf("%q becomes %q", uri, plain)
+		}
+	})
+}
+
+// FuzzReadings: no reading of a path leads to another scheme or host, whatever it holds.
+func FuzzReadings(f *testing.F) {
+	for _, s := range []string{"etc/passwd", "a?b", "%", "..", "a/../b", "\t", `a\b`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		forms, _ := readings("file:///etc/x/" + name)
+		for _, form := range forms {
+			if !strings.HasPrefix(form, "file:///") {
+				t.Errorf("%q may be %q", name, form)
+			}
 		}
 	})
 }
