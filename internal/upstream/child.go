@@ -41,6 +41,9 @@ type child struct {
 	gone   chan struct{} // closed when it is reaped and nothing of ours runs for it any more
 	status error         // how it ended; set before exited is closed
 
+	signals sync.Mutex // orders signals and the end of the group
+	over    bool       // nothing is left of the group, and its number may be another's
+
 	deaf     atomic.Bool // it has closed its stdin
 	stopOnce sync.Once
 	stopping chan struct{}
@@ -173,15 +176,38 @@ func (c *child) wait(stderr *os.File) {
 
 // reap waits for the end of the process, and ends what is left of its group.
 func (c *child) reap() {
-	waitExit(c.cmd.Process)
-	// The group is told before the process is reaped: until then its number cannot belong to anybody else.
-	signalGroup(c.cmd.Process, false)
-	err := c.cmd.Wait()
+	err := awaitEnd(c.cmd, waitExit)
 	c.env.usage.end(c, c.cmd.ProcessState) // from here on its number may be somebody else's
 	c.status = c.exitError(err)
 	close(c.exited)
 	endGroup(c.cmd.Process)
+	c.signals.Lock()
+	c.over = true
+	c.signals.Unlock()
 	c.cgroup.remove()
+}
+
+// awaitEnd waits for the end of a process and tells its group, before the process is reaped where seen can wait for that:
+// until then its number cannot belong to anybody else.
+func awaitEnd(cmd *exec.Cmd, seen func(*os.Process) bool) error {
+	before := seen(cmd.Process)
+	if before {
+		signalGroup(cmd.Process, false)
+	}
+	err := cmd.Wait()
+	if !before {
+		signalGroup(cmd.Process, false) // whoever is left of the group keeps its number
+	}
+	return err
+}
+
+// signal signals whoever is left of the group.
+func (c *child) signal(kill bool) {
+	c.signals.Lock()
+	defer c.signals.Unlock()
+	if !c.over {
+		signalGroup(c.cmd.Process, kill)
+	}
 }
 
 // forget takes the process off the lists: nothing of it is left.
@@ -227,7 +253,7 @@ func (c *child) Close() {
 		// A writer may hold the turn while the child does not read; closing the pipe frees it.
 		_ = c.pipe.w.Close()
 		if !c.within(graceAfterEOF) {
-			signalGroup(c.cmd.Process, false)
+			c.signal(false)
 			if !c.within(graceAfterTerm) {
 				c.kill()
 			}
@@ -248,7 +274,7 @@ func (c *child) within(d time.Duration) bool {
 }
 
 func (c *child) kill() {
-	signalGroup(c.cmd.Process, true)
+	c.signal(true)
 	c.cgroup.kill()
 }
 

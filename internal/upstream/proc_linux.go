@@ -6,12 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waitExit returns when the process has ended, without reaping it, so that its number stays taken.
-func waitExit(p *os.Process) {
+// waitExit returns when the process has ended, without reaping it, so that its number stays taken. It is false where that
+// cannot be waited for.
+func waitExit(p *os.Process) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, p.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
 		if err != unix.EINTR {
-			return
+			return err == nil
 		}
 	}
 }

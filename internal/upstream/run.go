@@ -110,11 +110,7 @@ func (r *run) wait() {
 
 // end stops the process: it and all that it has started get SIGTERM, and then SIGKILL.
 func (r *run) end() {
-	select {
-	case <-r.exited: // its number may be another's by now
-	default:
-		signalGroup(r.cmd.Process, false)
-	}
+	r.signal(false)
 	t := time.NewTimer(graceAfterTerm)
 	defer t.Stop()
 	select {
