@@ -146,6 +146,11 @@ func TestFaultsOfA2AAgents(t *testing.T) {
 		"HTTP": {func(w http.ResponseWriter, _ *http.Request, _ int, _ map[string]any) {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 		}, []string{"HTTP 401", "who are you?"}},
+		"many artifacts": {rpc(map[string][]string{"message/stream": {streamed03,
+			`{"kind":"artifact-update","taskId":"t1","artifact":{"artifactId":"a` + strings.Repeat("x", 600) + `"}}`,
+			`{"kind":"artifact-update","taskId":"t1","artifact":{"artifactId":"b` + strings.Repeat("x", 600) + `"}}`,
+			done03,
+		}}), []string{"max_answer_bytes"}},
 		"too long":      {one(`{"kind":"message","parts":[{"kind":"text","text":"` + strings.Repeat("x", 2000) + `"}]}`), []string{"max_answer_bytes"}},
 		"no method":     {rpc(nil), []string{"no such method"}},
 		"an odd result": {one(`7`), []string{"not the JSON"}},
@@ -286,4 +291,14 @@ func FuzzA2A(f *testing.F) {
 		}
 		_, _ = r.answer()
 	})
+}
+
+func TestAnArtifactThatBeginsWithoutText(t *testing.T) {
+	const empty = `{"kind":"artifact-update","taskId":"t1","artifact":{"artifactId":"a"}}`
+	d := newDouble(t, rpc(map[string][]string{"message/stream": {streamed03, empty, empty,
+		`{"kind":"artifact-update","taskId":"t1","append":true,"artifact":{"artifactId":"a","parts":[{"kind":"text","text":"hello"}]}}`,
+		done03}}))
+	if text, _, err := ask(t.Context(), t, entry(t, plannerAt(d, "/", "")), "hi"); err != nil || text != "hello" {
+		t.Errorf("the answer is %q, %v", text, err)
+	}
 }

@@ -142,6 +142,7 @@ func (r *a2aRun) artifact(a a2aArtifact, more bool) {
 	before, known := r.parts[a.ArtifactID]
 	if !known {
 		r.order = append(r.order, a.ArtifactID)
+		r.parts[a.ArtifactID] = ""
 	}
 	switch {
 	case more:
@@ -156,8 +157,8 @@ func (r *a2aRun) artifact(a a2aArtifact, more bool) {
 // bounded refuses an answer that is too long while it grows.
 func (r *a2aRun) bounded() error {
 	n := len(r.message)
-	for _, p := range r.parts {
-		n += len(p)
+	for id, p := range r.parts {
+		n += len(id) + len(p)
 	}
 	if int64(n) > r.a.cfg.Agent.MaxAnswerBytes {
 		return errTooLong
