@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -226,4 +227,14 @@ func TestHowACommandGetsItsInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// roundTripper is what programs put in the place of the default transport to watch their requests.
+type roundTripper struct{ http.RoundTripper }
+
+func TestTheDefaultTransportIsAnothers(t *testing.T) {
+	before := http.DefaultTransport
+	http.DefaultTransport = roundTripper{before}
+	defer func() { http.DefaultTransport = before }()
+	NewClient().CloseIdleConnections()
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 )
@@ -31,7 +32,8 @@ func newWeb(cfg *config.Server, o Options) *web {
 
 // NewClient makes a client for agents. It follows no redirects: they would carry credentials to another place.
 func NewClient() *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
+	// Not the default one: a program that embeds us may have put anything in its place.
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConns: 100, IdleConnTimeout: 90 * time.Second, ForceAttemptHTTP2: true}
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
