@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type unixListener struct {
 	*net.UnixListener
 	path string
 	made fs.FileInfo
+	once sync.Once
 }
 
 // listenUnix listens at a unix socket with these permissions. The socket is made in a directory that nobody else can enter
@@ -80,10 +82,13 @@ func vacant(path string) error {
 // Addr implements net.Listener.
 func (l *unixListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Net: "unix"} }
 
-// Close implements net.Listener. A socket that another has put in our place is left alone.
+// Close implements net.Listener. A socket that another has put in our place is left alone: it is told by its inode, which is
+// ours for certain only until we are closed, so a second Close looks at no file.
 func (l *unixListener) Close() error {
-	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.made) {
-		_ = os.Remove(l.path)
-	}
+	l.once.Do(func() {
+		if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.made) {
+			_ = os.Remove(l.path)
+		}
+	})
 	return l.UnixListener.Close()
 }

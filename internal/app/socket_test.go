@@ -125,4 +125,22 @@ func TestWhatStandsWhereASocketIsToBe(t *testing.T) {
 		}
 		_ = other.Close()
 	})
+	t.Run("another in our place, after our end", func(t *testing.T) {
+		path := socketPath(t)
+		ours, err := listenUnix(path, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = ours.Close()
+		other, err := listenUnix(path, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		ours.(*unixListener).made = other.(*unixListener).made // the inode is used again
+		_ = ours.Close()
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("the socket of the other went with ours: %v", err)
+		}
+	})
 }
