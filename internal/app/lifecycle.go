@@ -123,7 +123,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.Start()
 	ctx, cancel := context.WithCancel(ctx)
 	checked := make(chan error, 1)
-	a.serves.Go(func() { checked <- a.checkStart(ctx) })
+	a.serves.Go(func() { checked <- a.Check(ctx) })
 	err := a.await(ctx, checked)
 	cancel()
 	return errors.Join(err, a.Stop())
@@ -144,12 +144,4 @@ func (a *App) await(ctx context.Context, checked <-chan error) error {
 			checked = nil
 		}
 	}
-}
-
-// checkStart waits for the first attempts where the configuration says that a start with faults is none.
-func (a *App) checkStart(ctx context.Context) error {
-	if err := a.strictly(ctx); err != nil {
-		return err
-	}
-	return a.unambiguous(ctx)
 }

@@ -36,7 +36,7 @@ func (a *App) ServeStdio(ctx context.Context, r io.Reader, w io.Writer, part Par
 	// The client is answered from the start. What is found out later and must not be, ends the conversation.
 	checked := make(chan error, 1)
 	go func() {
-		err := a.checkStart(ctx)
+		err := a.Check(ctx)
 		if err != nil {
 			cancel()
 		}
