@@ -84,7 +84,7 @@ func WithFunction(name string, f Function) Option {
 func (f Func) run(ctx context.Context, input string) (string, error) { return f(ctx, input) }
 
 // New makes a proxy and begins to connect with its servers. It does not wait for them, unless proxy.startup is strict: then
-// New fails where one cannot be reached. Its error tells every mistake in the configuration. ctx is for New alone.
+// New fails where one cannot be reached, or ctx ends before that is known. Its error tells every mistake in the configuration. ctx is for New alone.
 func New(ctx context.Context, from Source, options ...Option) (*Server, error) {
 	set := settings{functions: map[string]app.Function{}}
 	for _, o := range options {
@@ -109,7 +109,11 @@ func New(ctx context.Context, from Source, options ...Option) (*Server, error) {
 	a.Start()
 	s := &Server{app: a}
 	if a.Strict() {
-		if err := a.Check(ctx); err != nil {
+		err := a.Check(ctx)
+		if err == nil {
+			err = context.Cause(ctx) // then not everything has been found out
+		}
+		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 	}

@@ -232,6 +232,34 @@ func TestSourcesThatAreNone(t *testing.T) {
 	}
 }
 
+func TestAStrictStartThatIsGivenUp(t *testing.T) {
+	asked, over := make(chan struct{}, 100), make(chan struct{})
+	mute := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-over:
+		}
+	}))
+	defer mute.Close()
+	defer close(over)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		<-asked
+		cancel()
+	}()
+	s, err := mcpproxy.New(ctx, mcpproxy.Value(map[string]any{"mcpServers": map[string]any{"mute": map[string]any{"url": mute.URL}},
+		"proxy": map[string]any{"startup": "strict"}}))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("New gives %v", err)
+	}
+	if s != nil {
+		_ = s.Close()
+	}
+}
+
 // sink collects what is logged.
 type sink struct {
 	mu  sync.Mutex
