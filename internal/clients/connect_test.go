@@ -54,6 +54,24 @@ func TestEveryClientGetsAnEntryThatItsFileKeeps(t *testing.T) {
 	}
 }
 
+// What a shell would make of a command is what the client gets: the token stays in its variable.
+func TestTheCommandOfAClientKeepsTheTokenOut(t *testing.T) {
+	c := someProxy
+	c.URL, c.Name, c.TokenEnv = "http://127.0.0.1:8080/mcp?a=1&b=$HOME", "it's mine", "PROXY_TOKEN"
+	p, err := Connect("claude-code", c, someHome(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `claude mcp add --transport http --scope user 'it'\''s mine' 'http://127.0.0.1:8080/mcp?a=1&b=$HOME' --header 'Authorization: Bearer ${PROXY_TOKEN}'`
+	if p.Command != want {
+		t.Errorf("the command is\n%s, not\n%s", p.Command, want)
+	}
+	c = someProxy
+	if p, err := Connect("claude-code", c, someHome(t)); err != nil || p.Command != "claude mcp add --transport http --scope user mcp-proxy http://127.0.0.1:8080/mcp" {
+		t.Errorf("the command is %s, %v", p.Command, err)
+	}
+}
+
 func TestWhatWasInTheFileStaysAndIsKept(t *testing.T) {
 	h := someHome(t)
 	p, err := Connect("cursor", someProxy, h)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // target is one client whose file of settings is known.
@@ -110,12 +111,24 @@ func zedEntry(c *Connection) map[string]any {
 	return map[string]any{"url": c.URL}
 }
 
+// claudeCommand leaves the variable to the client: what the shell makes of it would stand in the file.
 func claudeCommand(c *Connection) string {
-	s := "claude mcp add --transport http --scope user " + c.Name + " " + c.URL
+	s := "claude mcp add --transport http --scope user " + shellWord(c.Name) + " " + shellWord(c.URL)
 	if c.TokenEnv != "" {
-		s += ` --header "Authorization: Bearer $` + c.TokenEnv + `"`
+		s += " --header " + shellWord("Authorization: Bearer ${"+c.TokenEnv+"}")
 	}
 	return s
+}
+
+// shellWord is a text as a shell takes it for one word.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+,=", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // web is an entry of a client that speaks HTTP. bearer is how it writes the value of a variable into a header.
