@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"go.uber.org/zap"
 
@@ -107,5 +108,12 @@ func or(s, other string) string {
 	return s
 }
 
-// oneLine keeps what a server calls its tools from breaking the table.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine keeps what a server calls its tools from breaking the table, and from giving the terminal orders.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, strings.Join(strings.Fields(s), " "))
+}
