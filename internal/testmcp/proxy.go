@@ -234,6 +234,14 @@ func (p *Proxy) Client(era Era) *Client {
 	return Connect(p.t, p.URL, era)
 }
 
+// WaitTool waits until the endpoint of everything lists a tool: a short startup_grace may be over before a server that is
+// well has been listed.
+func (p *Proxy) WaitTool(name string) {
+	p.t.Helper()
+	c := p.Client(Legacy)
+	Eventually(p.t, "tool "+name, func() bool { return slices.Contains(c.ToolNames(), name) })
+}
+
 // Get fetches a page of the program; status 0 where nothing answers.
 func (p *Proxy) Get(path string) (status int, body string) {
 	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -146,6 +146,7 @@ func TestAStreamThatNeverSaysWhereToPost(t *testing.T) {
 		servers[name] = testmcp.ServeSSE(t, of(testmcp.Legacy), testmcp.SSEOptions{Endpoint: announce}).Entry(`"type":"sse"`, `"connect_timeout":"500ms"`)
 	}
 	p := start(t, `{"startup_grace":"100ms"}`, servers)
+	p.WaitTool("other__echo")
 	for _, era := range eras {
 		works(t, p.Client(era), "other")
 	}
@@ -168,6 +169,7 @@ func TestAnEndpointBehindAPrefix(t *testing.T) {
 	})
 	for _, era := range eras {
 		for _, name := range []string{"relative", "absolute", "bare", "pieces"} {
+			p.WaitTool(name + "__echo")
 			works(t, p.Client(era), name)
 		}
 	}

@@ -21,6 +21,7 @@ func TestOneGoodServerAmongAllKindsOfBadOnes(t *testing.T) {
 		entries[id] = f.entry
 	}
 	p := testmcp.StartProxy(t, testmcp.Config(`{"startup_grace":"1s"}`, entries))
+	p.WaitTool("good__echo")
 	for name, era := range stdio.Eras {
 		began := time.Now()
 		c := p.Client(era)

@@ -110,6 +110,7 @@ func TestAServerThatIsSlowFromTheStartHoldsUpNoClient(t *testing.T) {
 		entries[way.Name] = way.Entry(t, testmcp.NewRecorder(t).Allow(testmcp.StrayCancel), "slow", []string{flag})
 	}
 	p := testmcp.StartProxy(t, testmcp.Config(`{"startup_grace":"500ms"}`, entries))
+	p.WaitTool("good__echo")
 	checkQuick(t, rush(t, p, has("good__")))
 	for _, way := range stdio.Ways {
 		if up := p.Metrics().Sum("mcp_proxy_upstream_up", "upstream", way.Name); up != 0 {

@@ -65,6 +65,11 @@ func TestACallWhoseConnectionDiesAfterItRanIsNotRepeated(t *testing.T) {
 					if a.Err().At("data", "reason").Str() != "uncertain" || !strings.HasPrefix(message, "up::"+tool+": ") || !strings.Contains(message, "may or may not") {
 						t.Errorf("%s client, %s: %.400s %v", name, tool, a.Raw, a.Error)
 					}
+					if way.Pipe || way.Name == "sse" { // the client may hear of the end before the status does
+						testmcp.Eventually(t, "another connection", func() bool {
+							return p.Metrics().Sum("mcp_proxy_upstream_restarts_total", "upstream", "up") >= float64(orders)
+						})
+					}
 				}
 			}
 			ready(t, p, "up")

@@ -106,6 +106,7 @@ func TestOfAServerThatNeverAnswersOneCopyRunsAtMost(t *testing.T) {
 		"good": good.Entry("basic", nil),
 	}))
 	rec.Wait(t, testmcp.Is(testmcp.Start))
+	p.WaitTool("good__echo")
 	var took []time.Duration
 	for range 15 {
 		for _, era := range stdio.Eras {

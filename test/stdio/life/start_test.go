@@ -38,6 +38,7 @@ func TestAColdStartHoldsUpNobodyAndIsAnnounced(t *testing.T) {
 		"cold": rec.Entry("cold", []string{"legacy", filepath.Join(t.TempDir(), "warm")}), "good": good.Entry("basic", nil),
 	}))
 	rec.Wait(t, testmcp.Noted("cold"))
+	p.WaitTool("good__echo")
 	c := p.Client(testmcp.Legacy)
 	news := c.Get("")
 	if names := strings.Join(c.ToolNames(), " "); strings.Contains(names, "cold__") || !strings.Contains(names, "good__echo") {
