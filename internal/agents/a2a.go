@@ -200,13 +200,14 @@ func (r *a2aRun) talk(ctx context.Context, input string, streams bool) (string, 
 			err = r.exchange(ctx, r.d.get, map[string]any{"id": r.task})
 		}
 	}
+	var text string
 	if err == nil {
-		return r.answer()
+		text, err = r.answer()
 	}
-	if r.task != "" && !r.settled {
+	if r.task != "" && (!r.settled || asks(r.state)) {
 		r.cancel()
 	}
-	return "", err
+	return text, err
 }
 
 // refusesStreams says whether the agent wants to be asked without a stream.
@@ -215,7 +216,7 @@ func (r *a2aRun) refusesStreams(err error) bool {
 	return errors.As(err, &re) && r.task == "" && (re.Code == codeNotHere || re.Code == codeMethod)
 }
 
-// cancel tells the agent that nobody waits for the task any more.
+// cancel tells the agent that nobody waits for the task any more, or will ever tell it what it asks for.
 func (r *a2aRun) cancel() {
 	ctx, cancel := context.WithTimeout(context.Background(), a2aGoodbye)
 	defer cancel()
@@ -316,11 +317,14 @@ func stateOf(s string) string {
 
 func ended(state string) bool {
 	switch state {
-	case "completed", "failed", "canceled", "cancelled", "rejected", "input-required", "auth-required":
+	case "completed", "failed", "canceled", "cancelled", "rejected":
 		return true
 	}
-	return false
+	return asks(state)
 }
+
+// asks says whether a task has stopped until somebody tells it more.
+func asks(state string) bool { return state == "input-required" || state == "auth-required" }
 
 // a2aPart is one part of a message or an artifact.
 type a2aPart struct {

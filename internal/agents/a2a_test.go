@@ -302,3 +302,15 @@ func TestAnArtifactThatBeginsWithoutText(t *testing.T) {
 		t.Errorf("the answer is %q, %v", text, err)
 	}
 }
+
+func TestATaskThatAsksIsNotLeftWaiting(t *testing.T) {
+	d := newDouble(t, rpc(map[string][]string{
+		"message/stream": {streamed03, `{"kind":"status-update","taskId":"t1","status":{"state":"input-required","message":{"role":"agent","parts":[{"kind":"text","text":"which one?"}]}}}`},
+		"tasks/cancel":   {`{"kind":"task","id":"t1","status":{"state":"canceled"}}`},
+	}))
+	_, _, err := ask(t.Context(), t, entry(t, plannerAt(d, "/", "")), "hi")
+	wantError(t, err, "input-required", "which one?")
+	if got := methods(d); !slices.Equal(got, []string{"message/stream", "tasks/cancel"}) {
+		t.Errorf("the agent was asked for %q", got)
+	}
+}
