@@ -15,7 +15,7 @@ func (d *Door) browsable(next http.HandlerFunc) http.HandlerFunc {
 			guarded(w, r)
 			return
 		}
-		if _, password, ok := r.BasicAuth(); ok {
+		if _, password, ok := r.BasicAuth(); ok && d.namesNobodyElse(r) {
 			r = r.Clone(r.Context())
 			r.Header.Del("Authorization")
 			r.Header.Set(d.opt.Auth.Header(), "Bearer "+password)
@@ -25,4 +25,12 @@ func (d *Door) browsable(next http.HandlerFunc) http.HandlerFunc {
 		}
 		guarded(w, r)
 	}
+}
+
+// namesNobodyElse says whether a password is all that tells who calls: a peer on the way may add one of its own to a token,
+// and of two credentials none counts.
+func (d *Door) namesNobodyElse(r *http.Request) bool {
+	h := d.opt.Auth.Header()
+	n := len(r.Header.Values(h))
+	return n == 0 || n == 1 && h == "Authorization"
 }

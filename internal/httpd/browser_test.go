@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,32 @@ func TestABrowserIsAskedForTheToken(t *testing.T) {
 			if asks(a) {
 				t.Errorf("%s asks a browser for a token", path)
 			}
+		}
+	}
+}
+
+// A password counts only where nothing else says who calls: a peer on the way may have one of its own.
+func TestATokenOfItsOwnComesBeforeAPassword(t *testing.T) {
+	h := open(t, withTokens("X-Proxy-Token"))
+	for _, path := range operatorPages() {
+		if a := h.get(path, "X-Proxy-Token: alice-secret", basic("nginx", "other")); a.StatusCode != http.StatusOK {
+			t.Errorf("%s with a token and a password for somebody else: HTTP %d", path, a.StatusCode)
+		}
+		if a := h.get(path, "X-Proxy-Token: wrong", basic("", "alice-secret")); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s with a wrong token and a password: HTTP %d", path, a.StatusCode)
+		}
+	}
+	h = open(t, withTokens(""))
+	for _, path := range operatorPages() {
+		r := httptest.NewRequest(http.MethodGet, h.url+path, nil)
+		r.Header["Authorization"] = []string{strings.TrimPrefix(basic("", "alice-secret"), "Authorization: "), "Bearer bob-secret"}
+		r.RequestURI = ""
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = a.Body.Close(); a.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s with two credentials: HTTP %d", path, a.StatusCode)
 		}
 	}
 }
