@@ -29,7 +29,7 @@ func (p *Proxy) OnAside(find AsideFinder) {
 		answer, _ := q.relay(ctx, f)
 		return answer, true
 	}
-	p.catalog.onVisited = func(u *upstream.Upstream, f *wire.Frame) { p.visited(u, f, find) }
+	p.catalog.onVisited = func(from source, f *wire.Frame) { p.visited(from, f, find) }
 	p.catalog.onSaid = func(u *upstream.Upstream, session string, f *wire.Frame) {
 		caller, sink := find(session)
 		switch {
@@ -42,10 +42,10 @@ func (p *Proxy) OnAside(find AsideFinder) {
 	}
 }
 
-// visited brings the news that a page has been visited, which came on everybody's connection, to the session that was
-// sent there.
-func (p *Proxy) visited(u *upstream.Upstream, f *wire.Frame, find AsideFinder) {
-	if _, sink := find(p.visits.of(u.ID, elicitationOf(f))); sink != nil {
+// visited brings the news that a page has been visited, which came on a connection that several share, to the session
+// that was sent there.
+func (p *Proxy) visited(from source, f *wire.Frame, find AsideFinder) {
+	if _, sink := find(p.visits.of(from, elicitationOf(f))); sink != nil {
 		sink.Notify(f.Raw)
 		return
 	}

@@ -245,9 +245,10 @@ func (c *call) notified(f *wire.Frame) {
 		c.req.Sink.Notify(f.Raw)
 	case methodVisited:
 		// The modern era has no such word: the client comes back when it is done (2026-07-28, changelog).
+		from := c.req.Caller.source(c.item.Upstream)
 		switch {
-		case c.p.visits.another(c.up, f, c.req.Caller.Unit):
-			c.p.catalog.onVisited(c.item.Upstream, f)
+		case c.p.visits.another(from, f, c.req.Caller.Unit):
+			c.p.catalog.onVisited(from, f)
 		case c.req.Caller.Era == wire.Legacy:
 			c.req.Sink.Notify(f.Raw)
 		}
@@ -275,7 +276,7 @@ func (c *call) notified(f *wire.Frame) {
 
 // updated passes on that a resource has been updated, which came on the stream of this call.
 func (c *call) updated(f *wire.Frame) {
-	from := source{up: c.item.Upstream, creds: keyOf(c.item.Upstream.Bound(c.req.Caller.Headers))}
+	from := c.req.Caller.source(c.item.Upstream)
 	if uri, ok := wire.DecodeString(f.Body.Get(f.Raw, "uri").Of(f.Raw)); ok {
 		c.p.updated(from, uri)
 	}

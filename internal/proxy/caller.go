@@ -70,6 +70,11 @@ func (c *Caller) unit() upstream.Unit {
 	return upstream.Unit{Key: c.Unit, Ends: c.Era == wire.Legacy, Principal: c.Principal}
 }
 
+// source is the connection of an upstream that the caller's calls share with those of others.
+func (c *Caller) source(u *upstream.Upstream) source {
+	return source{up: u, creds: keyOf(u.Bound(c.Headers))}
+}
+
 // credentials names what the owner of the item gets of the caller's credentials; empty for nothing.
 func (c *call) credentials() string {
 	return keyOf(c.item.Upstream.Credentials(c.req.Caller.Headers))

@@ -43,7 +43,7 @@ type catalog struct {
 	onOwn     func(u *upstream.Upstream, of upstream.Owner, f *wire.Frame, what ownEvent) bool
 	onRefused func(u *upstream.Upstream, method string)
 	onAsked   func(ctx context.Context, u *upstream.Upstream, session string, f *wire.Frame) ([]byte, bool)
-	onVisited func(u *upstream.Upstream, f *wire.Frame)
+	onVisited func(from source, f *wire.Frame)
 	onSaid    func(u *upstream.Upstream, session string, f *wire.Frame)
 	snap      atomic.Pointer[snapshot]
 
@@ -80,7 +80,7 @@ func newCatalog(ups []*upstream.Upstream, log *zap.Logger, c *count.Counters) *c
 		settled: make(chan struct{}), onChange: func(string, [kinds]bool) {}, onInsist: func(string, [kinds]bool) {}, onUpdate: func(*upstream.Upstream, string) {},
 		onRefused: func(*upstream.Upstream, string) {}, onRebase: func() {}, onShared: func(*upstream.Upstream) {}, onTask: func(*upstream.Upstream, upstream.Place, *wire.Frame) {},
 		onAsked: func(context.Context, *upstream.Upstream, string, *wire.Frame) ([]byte, bool) { return nil, false },
-		onSaid:  func(*upstream.Upstream, string, *wire.Frame) {}, onVisited: func(*upstream.Upstream, *wire.Frame) {}}
+		onSaid:  func(*upstream.Upstream, string, *wire.Frame) {}, onVisited: func(source, *wire.Frame) {}}
 	for _, u := range ups {
 		cat.refreshers[u.ID] = newRefresher(u)
 	}
@@ -106,7 +106,7 @@ func (c *catalog) Notification(u *upstream.Upstream, f *wire.Frame) {
 			return
 		}
 	case methodVisited:
-		c.onVisited(u, f)
+		c.onVisited(source{up: u}, f)
 		return
 	case "notifications/message":
 		c.strayLog(u, f)

@@ -28,6 +28,8 @@ func (p *Proxy) ownNews(u *upstream.Upstream, of upstream.Owner, f *wire.Frame, 
 		if uri, ok := wire.DecodeString(f.Body.Get(f.Raw, "uri").Of(f.Raw)); ok {
 			p.updated(source{u, of.Credentials}, uri)
 		}
+	case f.Method == methodVisited && of.Unit == "":
+		p.catalog.onVisited(source{u, of.Credentials}, f)
 	case ok && isListChanged(f.Method):
 		p.overlays.changed(key)
 	default:

@@ -101,7 +101,7 @@ func (a *questioner) params(method string, raw []byte, params wire.Span, body wi
 		p.Remove(&obj, "elicitationId")
 	case a.era == wire.Legacy:
 		id, _ := wire.DecodeString(obj.Get(own, "elicitationId").Of(own))
-		a.p.visits.note(a.u.ID, id, a.caller.Unit)
+		a.p.visits.note(a.caller.source(a.u), id, a.caller.Unit)
 	}
 	return p.Append(nil)
 }

@@ -25,7 +25,12 @@ type visits struct {
 	known map[visitKey]*list.Element
 }
 
-type visitKey struct{ upstream, elicitation string }
+// visitKey names an elicitation: servers may give the same id on connections of different credentials.
+type visitKey struct{ upstream, creds, elicitation string }
+
+func visitOf(from source, elicitation string) visitKey {
+	return visitKey{from.up.ID, from.creds, elicitation}
+}
 
 type visit struct {
 	key     visitKey
@@ -37,13 +42,13 @@ func newVisits() *visits {
 }
 
 // note notes that a session was told of an elicitation.
-func (v *visits) note(upstream, elicitation, session string) {
+func (v *visits) note(from source, elicitation, session string) {
 	if session == "" || elicitation == "" || len(elicitation) > maxVisitID {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	key := visitKey{upstream, elicitation}
+	key := visitOf(from, elicitation)
 	if e := v.known[key]; e != nil {
 		if p := e.Value.(*visit); p.session != session {
 			p.session = ""
@@ -57,10 +62,10 @@ func (v *visits) note(upstream, elicitation, session string) {
 }
 
 // of gives the session that was told of an elicitation; empty where nobody can tell.
-func (v *visits) of(upstream, elicitation string) string {
+func (v *visits) of(from source, elicitation string) string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	e := v.known[visitKey{upstream, elicitation}]
+	e := v.known[visitOf(from, elicitation)]
 	if e == nil {
 		return ""
 	}
@@ -68,8 +73,8 @@ func (v *visits) of(upstream, elicitation string) string {
 }
 
 // another says whether a session other than this one was told of the elicitation that a notification is about.
-func (v *visits) another(upstream string, f *wire.Frame, session string) bool {
-	s := v.of(upstream, elicitationOf(f))
+func (v *visits) another(from source, f *wire.Frame, session string) bool {
+	s := v.of(from, elicitationOf(f))
 	return s != "" && s != session
 }
 
@@ -89,7 +94,7 @@ func (c *call) noteVisits(f *wire.Frame) {
 	for _, e := range wire.Elements(f.Raw, data.Get(f.Raw, "elicitations")) {
 		if params, ok := wire.ObjectAt(f.Raw, e); ok {
 			id, _ := wire.DecodeString(params.Get(f.Raw, "elicitationId").Of(f.Raw))
-			c.p.visits.note(c.up, id, c.req.Caller.Unit)
+			c.p.visits.note(c.req.Caller.source(c.item.Upstream), id, c.req.Caller.Unit)
 		}
 	}
 }
