@@ -14,7 +14,8 @@ type Look struct {
 	Tools  []Tool
 	// Strict trusts nothing on first use.
 	Strict bool
-	// Whole says that Tools is all that there is: what waits and is not among them is forgotten.
+	// Whole says that Tools is all that there is: what waits and is not among them is forgotten. Nothing is trusted on first
+	// use before.
 	Whole bool
 	// Part says that Tools is what one caller is offered. What waits and is not among them goes on waiting, and with the first
 	// such look the first use is over too.
@@ -69,7 +70,8 @@ func (r *record) judge(l *Look, tools []defined, now time.Time) verdict {
 	seen := make(map[string]bool, len(tools))
 	for _, one := range tools {
 		seen[one.name] = true
-		r.judgeTool(&v, one, !r.Known && !l.Strict, now)
+		// A server whose list never ends well would otherwise be on its first use for ever.
+		r.judgeTool(&v, one, !r.Known && !l.Strict && (l.Whole || l.Part), now)
 	}
 	if l.Whole {
 		v.changed = r.forget(seen) || v.changed
@@ -91,7 +93,7 @@ func (r *record) judgeTool(v *verdict, one defined, first bool, now time.Time) {
 		t.Waiting = nil
 		v.events = append(v.events, Event{Kind: Restored, Tool: one.name, Hash: one.hash})
 	case t.Approved == nil && first:
-		t.Approved = one.version(now)
+		t.Approved, t.Waiting = one.version(now), nil
 		v.events = append(v.events, Event{Kind: Trusted, Tool: one.name, Hash: one.hash})
 	case t.Waiting != nil && t.Waiting.Hash == one.hash:
 		v.waiting[one.name] = t.describe(one.name)

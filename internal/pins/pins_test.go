@@ -150,10 +150,12 @@ func TestJudging(t *testing.T) {
 			{"gone", whole(bTool), nil, nil},
 			{"and here again", whole(aTool, bTool), nil, nil},
 		},
-		"trust in parts": {
-			{"a part", part(aTool), nil, []Kind{Trusted}},
-			{"which turns", part(aTurned), []string{"a"}, []Kind{Changed}},
-			{"the rest", whole(aTool, bTool), nil, []Kind{Restored, Trusted}},
+		"no trust in parts": {
+			{"a part", part(aTool), []string{"a"}, []Kind{Added}},
+			{"another", part(aTool, bTool), []string{"a", "b"}, []Kind{Added}},
+			{"all", whole(aTool, bTool), nil, []Kind{Trusted, Trusted}},
+			{"which turns in a part", part(aTurned), []string{"a"}, []Kind{Changed}},
+			{"and is back", part(aTool), nil, []Kind{Restored}},
 			{"too late", whole(aTool, bTool, cTool), []string{"c"}, []Kind{Added}},
 			{"a part without it", part(aTool), nil, nil},
 			{"still waiting", whole(aTool, bTool, cTool), []string{"c"}, nil},

@@ -27,6 +27,8 @@ type listing struct {
 	peer *upstream.Peer
 	// partial says why a list is not whole; nil where all are.
 	partial error
+	// someTools says that the list of tools is one that is not whole.
+	someTools bool
 	// kept says that it is from before this process.
 	kept bool
 }
@@ -51,6 +53,7 @@ func (l *lister) fetch(ctx context.Context, before *listing) *listing {
 		out.ttl[k] = ttl
 		if err != nil {
 			out.partial = errors.Join(out.partial, fmt.Errorf("%s: %w", kindInfo[k].method, err))
+			out.someTools = out.someTools || k == Tool
 			if before != nil && len(before.offers[k]) > len(offers) {
 				offers = before.offers[k]
 			}

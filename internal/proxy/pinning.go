@@ -60,9 +60,9 @@ func (p *pinning) judgeOne(u *upstream.Upstream, l *listing) judgement {
 	}
 	look := pins.Look{Server: u.ID, Strict: pin == config.PinStrict}
 	if u.Config().CatalogScope == config.ScopePrincipal || u.Config().CatalogScope == config.ScopeSession {
-		look.Part = l.partial == nil // some callers are offered more, and what waits of that goes on waiting
+		look.Part = !l.someTools // some callers are offered more, and what waits of that goes on waiting
 	} else {
-		look.Whole = l.partial == nil
+		look.Whole = !l.someTools
 	}
 	v := p.judgeLook(u, l, look)
 	return judgement{l, pin, gen, v.Waiting}
