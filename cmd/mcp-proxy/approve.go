@@ -21,7 +21,7 @@ func approve(ctx context.Context, args []string) int {
 	if err := fatal(loaded); err != nil {
 		return fail(err)
 	}
-	o := app.Approval{Config: loaded.Config, Version: versionText(), Server: fs.Arg(0), List: *list, Connect: *connect, Out: os.Stdout}
+	o := app.Approval{Config: loaded.Config, Version: versionText(), Server: fs.Arg(0), List: *list, Connect: *connect, Started: endAtOnce, Out: os.Stdout}
 	if fs.NArg() > 1 {
 		o.Tools = fs.Args()[1:]
 	}

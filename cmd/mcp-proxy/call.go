@@ -58,11 +58,16 @@ func startFor(ctx context.Context, path string, c *clients.Caller) (stop func(),
 	if err != nil {
 		return nil, err
 	}
+	calm := endAtOnce(a.Kill)
 	a.Start()
 	a.WaitListed(ctx)
 	if ctx.Err() != nil {
+		defer calm()
 		return nil, errors.Join(ctx.Err(), a.Stop())
 	}
 	c.URL = a.URL()
-	return func() { _ = a.Stop() }, nil
+	return func() {
+		_ = a.Stop()
+		calm()
+	}, nil
 }

@@ -65,6 +65,7 @@ func names(ctx context.Context, cfg *config.Config, connect bool) (ok bool, advi
 		printPlanned(a.Planned())
 		return true, 0, a.Stop()
 	}
+	defer endAtOnce(a.Kill)()
 	a.Start()
 	a.WaitListed(ctx)
 	printNames(a.Names())

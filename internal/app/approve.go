@@ -28,6 +28,8 @@ type Approval struct {
 	List bool
 	// Connect starts or reaches the servers first, and looks at what they offer now.
 	Connect bool
+	// Started is told how to end at once what has been started, and gives what is called when it has ended; nil for nobody.
+	Started func(kill func()) (ended func())
 	Out     io.Writer
 }
 
@@ -80,6 +82,9 @@ func (o *Approval) connect(ctx context.Context, servers []*config.Server) error 
 	a, err := New(Options{Config: &only, Log: zap.NewNop(), Version: o.Version, Offline: true, Review: true})
 	if err != nil {
 		return err
+	}
+	if o.Started != nil {
+		defer o.Started(a.Kill)()
 	}
 	a.Start()
 	a.WaitListed(ctx)
