@@ -114,6 +114,24 @@ func (c *Credentials) slotKey() string {
 	return "credentials/" + c.Key
 }
 
+// credentialNames are what the names of headers hold that carry a secret of one caller.
+var credentialNames = []string{"auth", "token", "key", "secret", "cookie", "credential"}
+
+// tellsWhom says whether one caller can be told from others by them. Strangers may well agree on a language or a tenant,
+// and must not meet in one conversation.
+func (c *Credentials) tellsWhom() bool {
+	if c == nil {
+		return false
+	}
+	for name := range c.headers {
+		lower := strings.ToLower(name)
+		if slices.ContainsFunc(credentialNames, func(part string) bool { return strings.Contains(lower, part) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // key is Key; empty for none.
 func (c *Credentials) key() string {
 	if c == nil {

@@ -243,3 +243,22 @@ func TestWhatCredentialsAre(t *testing.T) {
 		t.Error("the credential of the entry itself does not win")
 	}
 }
+
+// Two callers without a session that send the same language are strangers; with the same token they are one.
+func TestWhatStrangersAgreeOnMakesThemNotOne(t *testing.T) {
+	for name, want := range map[string]bool{
+		"Authorization": true, "X-Api-Key": true, "X-Github-Token": true, "Accept-Language": false, "X-Tenant": false,
+	} {
+		cfg := &config.Server{Sharing: config.SharingSession, Transport: config.TransportHTTP}
+		u := &Upstream{cfg: cfg}
+		unit := Unit{Credentials: &Credentials{Key: "k", headers: http.Header{name: {"same"}}}}
+		first, _ := u.unitKey(unit)
+		second, once := u.unitKey(unit)
+		if (first == second) != want || once == want {
+			t.Errorf("%s: %q and %q, once: %v", name, first, second, once)
+		}
+	}
+	if (*Credentials)(nil).tellsWhom() {
+		t.Error("nothing tells whom")
+	}
+}

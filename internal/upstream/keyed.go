@@ -20,9 +20,9 @@ func (u *Upstream) unitKey(unit Unit) (key string, once bool) {
 		return u.freeKey(creds), false
 	case u.cfg.Sharing != config.SharingSession:
 		return "", false
-	case u.cfg.Fresh, creds == nil && unit.Key == "":
+	case u.cfg.Fresh, unit.Key == "" && !creds.tellsWhom():
 		return fmt.Sprintf("call/%d", u.NextID()), true
-	case creds != nil && unit.Key == "":
+	case unit.Key == "":
 		return creds.slotKey(), false // the credential tells this caller from others
 	case creds != nil:
 		return unit.Key + "/" + creds.Key, false
