@@ -76,10 +76,11 @@ func allowsURI(p config.Policy, uri string) bool {
 	return len(p.Expose) == 0 || !slices.ContainsFunc(must, func(form string) bool { return !matchesAny(p.Expose, form) })
 }
 
-// plainURI is the form of a URI without what may be written in several ways (RFC 3986, 6.2.2).
+// plainURI is the form of a URI without what may be written in several ways (RFC 3986, 6.2.2). What has no scheme is no
+// URI, and stays as it is.
 func plainURI(uri string) string {
 	u, err := url.Parse(uri)
-	if err != nil {
+	if err != nil || u.Scheme == "" {
 		return uri
 	}
 	scheme := strings.ToLower(u.Scheme)
