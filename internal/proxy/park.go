@@ -67,12 +67,13 @@ func (c *call) link(outer context.Context) {
 func (c *call) park(f *wire.Frame) (_ Answer, ok bool) {
 	pk := &parkedCall{c: c, keys: []string{"q1"}, questions: map[string]*wire.Frame{"q1": f}}
 	_, _ = rand.Read(pk.id[:]) // never fails
-	if !c.p.parked.reserve(c) {
+	c.clock.hold()
+	if !c.p.parked.await(c.ctx, c) {
+		c.clock.free()
 		c.p.count.Limit(count.LimitParked)
 		c.refuseAsk(f)
 		return Answer{}, false
 	}
-	c.clock.hold()
 	return pk.wait(), true
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -213,6 +215,34 @@ func TestParkedCallsAreBounded(t *testing.T) {
 			st.nothingLeft()
 		})
 	}
+}
+
+// One more than may be parked waits a little for another to be answered, no longer.
+func TestACallWaitsForAPlaceToPark(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newParkings()
+		u := upstream.New(&config.Server{ID: "s", Sharing: config.SharingCall, Instances: 2}, upstream.Options{Log: zap.NewNop()})
+		one := &call{up: "s", item: &Item{Upstream: u}, req: &Request{Caller: askable()}}
+		if !k.await(t.Context(), one) {
+			t.Fatal("the first may not be parked")
+		}
+		began := time.Now()
+		if k.await(t.Context(), one) || time.Since(began) != parkPatience {
+			t.Errorf("without a place it waits %v", time.Since(began))
+		}
+		time.AfterFunc(time.Second, func() { k.free(one) })
+		began = time.Now()
+		if !k.await(t.Context(), one) || time.Since(began) != time.Second {
+			t.Errorf("with one that is given back it waits %v", time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began = time.Now()
+		if k.await(ctx, one) || time.Since(began) != time.Second {
+			t.Errorf("a call that ends waits %v", time.Since(began))
+		}
+		k.free(one)
+	})
 }
 
 func TestStates(t *testing.T) {

@@ -24,6 +24,8 @@ const (
 	maxParkedPerUpstream  = 100
 	// joinedFor is how long the answer of a retry is kept for the same retry again.
 	joinedFor = 30 * time.Second
+	// parkPatience is how long a question waits for others to be answered where as many calls are parked as may be.
+	parkPatience = 5 * time.Second
 	// maxJoinedBytes bounds what is kept so in all.
 	maxJoinedBytes = 16 << 20
 )
@@ -43,6 +45,7 @@ type parkings struct {
 	reserved    int
 	byPrincipal map[string]int
 	byUpstream  map[string]int
+	freed       chan struct{} // closed, and replaced, when a place becomes free
 	// joined are the retries that run now, and the answers of the last ones: the same retry again gets the same answer.
 	joined map[retryKey]*joinedRetry
 	kept   int // bytes of the answers
@@ -71,7 +74,7 @@ func newParkings() *parkings {
 	if err != nil {
 		panic("proxy: " + err.Error())
 	}
-	return &parkings{aead: aead, calls: map[[16]byte]*parkedCall{}, byPrincipal: map[string]int{}, byUpstream: map[string]int{}, joined: map[retryKey]*joinedRetry{}}
+	return &parkings{aead: aead, calls: map[[16]byte]*parkedCall{}, byPrincipal: map[string]int{}, byUpstream: map[string]int{}, freed: make(chan struct{}), joined: map[retryKey]*joinedRetry{}}
 }
 
 func (k *parkings) seal(kind byte, id [16]byte, round uint32, expires time.Time, binding []byte) string {
@@ -97,6 +100,27 @@ func (k *parkings) open(state string, binding []byte) (kind byte, id [16]byte, r
 	return plain[0], id, binary.BigEndian.Uint32(plain[17:]), true
 }
 
+// await is reserve, but waits a little for a place that somebody gives back.
+func (k *parkings) await(ctx context.Context, c *call) bool {
+	t := time.NewTimer(parkPatience)
+	defer t.Stop()
+	for {
+		k.mu.Lock()
+		freed := k.freed
+		k.mu.Unlock()
+		if k.reserve(c) {
+			return true
+		}
+		select {
+		case <-freed:
+		case <-t.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
 // reserve counts a call that is to be parked; false over a bound. A slot that serves one call at a time is not given away
 // for the last of them.
 func (k *parkings) reserve(c *call) bool {
@@ -120,6 +144,10 @@ func (k *parkings) reserve(c *call) bool {
 func (k *parkings) free(c *call) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	defer func() {
+		close(k.freed)
+		k.freed = make(chan struct{})
+	}()
 	k.reserved--
 	who := c.req.Caller.Principal
 	if k.byPrincipal[who]--; k.byPrincipal[who] <= 0 {

@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
@@ -44,6 +46,29 @@ func TestConnectionsOfTheirOwnCanAsk(t *testing.T) {
 			equal(t, sharing+", "+e.name, a.CallTool("pipe-old__ask", "").Text(), `{"action":"accept","content":{"answer":"mine"}}`)
 			rec.Signal("go")
 			held.Final()
+		}
+	}
+}
+
+// As many clients as there are connections may be asked at a time, though one connection less may wait for its client to
+// come back: the last question waits for another to be answered.
+func TestEveryConnectionCanAskAtATime(t *testing.T) {
+	t.Parallel()
+	const connections = 4
+	for _, e := range eras {
+		p, _ := startOne(t, webOld, "asker", "", `"sharing":"call","instances":4`)
+		for range 5 {
+			var wg sync.WaitGroup
+			for i := range connections {
+				mine := fmt.Sprintf(`{"action":"accept","content":{"answer":"mine-%d"}}`, i)
+				c := connect(t, p, e.era, map[string]string{elicit: mine})
+				wg.Go(func() {
+					if got := c.CallTool("web-old__ask", "").Text(); got != mine {
+						t.Errorf("%s: %d got %s", e.name, i, got)
+					}
+				})
+			}
+			wg.Wait()
 		}
 	}
 }
