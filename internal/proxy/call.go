@@ -35,6 +35,11 @@ type call struct {
 	clock   clock
 	longest *time.Timer
 	asks    asks
+	// questions are those for a modern client that it has not been brought yet, since asking; ahead is what is being read
+	// beside them, nil while nothing is.
+	questions []*wire.Frame
+	asking    time.Time
+	ahead     chan arrival
 	// shortened says that the answer is the proxy's, in the place of one that was too long.
 	shortened bool
 	empty     int // rounds in which a modern upstream has asked for nothing
@@ -151,7 +156,13 @@ func (c *call) rounds(extra []member) (Answer, Outcome) {
 // exchange, or parks the call, as what is answered for it.
 func (c *call) follow() (*wire.Frame, Answer, Outcome) {
 	for {
-		f, err := c.x.Next(c.ctx)
+		f, err := c.next()
+		if errors.Is(err, errQuiet) {
+			if a, ok := c.park(); ok {
+				return nil, a, OK
+			}
+			continue
+		}
 		if err != nil {
 			if c.mayRepeat(err) {
 				c.lost = err
@@ -166,9 +177,7 @@ func (c *call) follow() (*wire.Frame, Answer, Outcome) {
 		case wire.KindNotification:
 			c.notified(f)
 		case wire.KindRequest:
-			if a, ok := c.asked(f); ok {
-				return nil, a, OK
-			}
+			c.asked(f)
 		case wire.KindResponse:
 			if c.takeTask(f) {
 				continue
@@ -190,6 +199,7 @@ func (c *call) follow() (*wire.Frame, Answer, Outcome) {
 // nobody waits any more.
 func (c *call) closeExchange(answered bool) {
 	c.asks.end()
+	c.questions = nil
 	if !answered && c.ctx.Err() != nil {
 		c.lease.Cancel(c.upID, context.Cause(c.ctx).Error())
 	}
@@ -253,7 +263,7 @@ func (c *call) notified(f *wire.Frame) {
 			c.req.Sink.Notify(f.Raw)
 		}
 	case "notifications/cancelled":
-		if !c.asks.withdraw(wire.IDKey(f.Body.Get(f.Raw, "requestId").Of(f.Raw))) {
+		if !c.withdraw(wire.IDKey(f.Body.Get(f.Raw, "requestId").Of(f.Raw))) {
 			c.p.count.Drop(count.DropNotification)
 		}
 	default:

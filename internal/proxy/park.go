@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,16 +64,25 @@ func (c *call) link(outer context.Context) {
 }
 
 // park keeps the call and answers its request with what the upstream asks. ok is false where it cannot be kept; then the
-// question has been refused.
-func (c *call) park(f *wire.Frame) (_ Answer, ok bool) {
-	pk := &parkedCall{c: c, keys: []string{"q1"}, questions: map[string]*wire.Frame{"q1": f}}
+// questions have been refused.
+func (c *call) park() (_ Answer, ok bool) {
+	pk := &parkedCall{c: c, questions: map[string]*wire.Frame{}}
 	_, _ = rand.Read(pk.id[:]) // never fails
+	asked := c.questions
+	c.questions = nil
 	c.clock.hold()
 	if !c.p.parked.await(c.ctx, c) {
 		c.clock.free()
 		c.p.count.Limit(count.LimitParked)
-		c.refuseAsk(f)
+		for _, f := range asked {
+			c.refuseAsk(f)
+		}
 		return Answer{}, false
+	}
+	for i, f := range asked {
+		key := "q" + strconv.Itoa(i+1)
+		pk.keys = append(pk.keys, key)
+		pk.questions[key] = f
 	}
 	return pk.wait(), true
 }
@@ -131,6 +141,7 @@ func (pk *parkedCall) abandon(round uint32, cause Cause) {
 	c.cancel(cause)
 	c.p.metrics.cancelled(c.up, cause)
 	c.lease.Cancel(c.upID, cause.Error())
+	c.stopReading()
 	c.x.Close(true)
 	c.p.parked.free(c)
 	c.release()

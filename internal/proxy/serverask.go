@@ -87,16 +87,20 @@ func (a *asks) end() {
 	}
 }
 
-// asked handles a request of the upstream. ok says that the call is parked and its request answered meanwhile.
-func (c *call) asked(f *wire.Frame) (_ Answer, ok bool) {
-	modern := c.req.Caller.Era == wire.Modern
-	if !c.canAnswer(f) || modern && c.unlink == nil {
+// asked handles a request of the upstream.
+func (c *call) asked(f *wire.Frame) {
+	switch modern := c.req.Caller.Era == wire.Modern; {
+	case !c.canAnswer(f), modern && c.unlink == nil:
 		c.refuseAsk(f) // nobody can be asked, or not in the course of this request
-		return Answer{}, false
+	case !modern:
+		c.askNow(f)
+	case !c.pose(f):
+		c.refuseAsk(f)
 	}
-	if modern {
-		return c.park(f)
-	}
+}
+
+// askNow asks a legacy client, beside what else comes for the call.
+func (c *call) askNow(f *wire.Frame) {
 	c.repeated = true // what a person has been asked for is not asked again
 	c.clock.hold()
 	begun := c.asks.begin(c.ctx, wire.IDKey(f.ID.Of(f.Raw)), func(ctx context.Context) {
@@ -107,7 +111,6 @@ func (c *call) asked(f *wire.Frame) (_ Answer, ok bool) {
 		c.clock.free()
 		c.refuseAsk(f)
 	}
-	return Answer{}, false
 }
 
 func (c *call) refuseAsk(f *wire.Frame) {

@@ -114,6 +114,9 @@ func (t *taskInput) ready() (answers []byte, refused error) {
 	return answers, nil
 }
 
+// hasQuestion says whether Next gives a question at once.
+func (d *taskDrive) hasQuestion() bool { return len(d.input.queue) > 0 }
+
 // fromInput gives the next question, or waits for the answers and brings them to the server.
 func (d *taskDrive) fromInput() (*wire.Frame, error) {
 	t := &d.input
