@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
@@ -86,8 +87,12 @@ func (c *call) unit() upstream.Unit {
 	u.Credentials = c.item.Upstream.Credentials(c.req.Caller.Headers)
 	cfg := c.item.Upstream.Config()
 	u.Beside = cfg.TrustAnnotations && c.item.offer.readOnly
-	if cfg.Sharing == config.SharingSession && u.Ends {
-		u.Capabilities = string(c.req.Caller.Caps.legacy())
+	if peer := c.item.Upstream.Peer(); cfg.Sharing == config.SharingSession && (peer == nil || peer.Era == wire.Legacy) {
+		caps := c.req.Caller.Caps
+		u.Capabilities = string(caps.legacy())
+		if u.Key != "" && !u.Ends {
+			u.Key += "/" + strconv.FormatUint(uint64(caps), 16) // a principal may use several clients, which differ
+		}
 	}
 	return u
 }

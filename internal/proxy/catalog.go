@@ -228,7 +228,9 @@ func (c *catalog) refresh(ctx context.Context, r *refresher) error {
 		c.log.Warn("what the server of an agent offers does not fit", zap.String("upstream", u.ID), zap.Error(fault)) // asking again would not help
 	}
 	c.publish(u, after)
-	c.insist(u, r.insists.take(before, after, time.Now()))
+	if after.partial == nil { // otherwise nobody knows what the announcement is about
+		c.insist(u, r.insists.take(before, after, time.Now()))
+	}
 	r.keep(c, after)
 	return after.partial
 }

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
-	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
 // What one server may announce that its lists do not explain: a few times, then once in a while. One that announces more
@@ -20,9 +19,9 @@ const (
 	insistPause = 10 * time.Second
 )
 
-// insistence keeps which lists a modern server has announced as changed. Where its list then is the same, byte for byte,
-// what has changed does not show in it; clients of that era that listen are told all the same, now and then. It is safe
-// for concurrent use.
+// insistence keeps which lists a server has announced as changed. Where its list then is the same, byte for byte, what has
+// changed does not show in it; modern clients that listen are told all the same, now and then. It is safe for concurrent
+// use.
 type insistence struct {
 	mu        sync.Mutex
 	announced [kinds]int
@@ -54,7 +53,7 @@ func (i *insistence) take(before, after *listing, now time.Time) (same [kinds]bo
 	if slices.Max(announced[:]) > insistMost {
 		i.quiet = now.Add(insistPause)
 	}
-	if now.Before(i.quiet) || before == nil || before.kept || after.peer.Era != wire.Modern {
+	if now.Before(i.quiet) || before == nil || before.kept {
 		return same
 	}
 	for k := range kinds {

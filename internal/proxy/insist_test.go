@@ -34,7 +34,7 @@ func TestAnnouncementsThatTheListDoesNotExplain(t *testing.T) {
 		"the same":           {tools, a, again, only(Tool)},
 		"another":            {tools, a, b, only()},
 		"one word for both":  {resources, a, again, only(Resource, Template)},
-		"an old server":      {tools, list(wire.Legacy, "a"), list(wire.Legacy, "a"), only()},
+		"an old server":      {tools, list(wire.Legacy, "a"), list(wire.Legacy, "a"), only(Tool)},
 		"the first listing":  {tools, nil, again, only()},
 		"after that kept":    {tools, kept, again, only()},
 		"an unknown message": {"notifications/other", a, again, only()},

@@ -76,7 +76,11 @@ func (u *Upstream) addKeyed(key, who string, unit Unit, creds *Credentials) *slo
 		s = u.takeSpare()
 	}
 	if s == nil {
-		s = u.newKeyed(key, unit.Capabilities, creds)
+		declares := unit.Capabilities
+		if key == creds.slotKey() {
+			declares = "" // it lists for everybody who has these credentials
+		}
+		s = u.newKeyed(key, declares, creds)
 	}
 	s.key, s.principal, s.counted, s.lastUse = key, who, true, time.Now()
 	if u.cfg.Sharing == config.SharingSession && key != creds.slotKey() {

@@ -30,8 +30,9 @@ type Unit struct {
 	Key string
 	// Ends says that the unit has an end of its own, which EndUnit is told; until then its connection is kept.
 	Ends bool
-	// Capabilities is the object that a legacy server is told on a connection that is made for a unit with an end: what
-	// its client can do. Empty for all that can be brought to a client, as is told on a connection that was made beforehand.
+	// Capabilities is the object that a legacy server is told on a connection that is made for this unit, or for a call of
+	// nobody in particular: what the client can do. Empty for all that can be brought to a client, as is told on a
+	// connection that was made beforehand, or that lists.
 	Capabilities string
 	// Principal is who the connection is counted for.
 	Principal string

@@ -211,25 +211,31 @@ func TestChangesOfModernServersArriveAlsoAfterTheirStreamEnds(t *testing.T) {
 func TestAnAnnouncementThatTheListDoesNotExplain(t *testing.T) {
 	t.Parallel()
 	const changed = "notifications/tools/list_changed"
-	s := testmcp.Basic("web")
-	s.Era = testmcp.Modern
-	h := testmcp.ServeHTTP(t, s, testmcp.HTTPOptions{})
-	p := start(t, testmcp.Config("", map[string]string{"web": h.Entry()}))
-	old, listener := p.Client(testmcp.Legacy), p.Client(testmcp.Modern)
-	news, listen, prompts := old.Get(""), listener.Listen(`{"toolsListChanged":true}`), listener.Listen(`{"promptsListChanged":true}`)
-	h.Rec.Wait(t, testmcp.Received("subscriptions/listen"))
-	listen.WaitMethod("notifications/subscriptions/acknowledged")
-	prompts.WaitMethod("notifications/subscriptions/acknowledged")
-	before := len(news.Events())
-	h.Instance().Notify(changed, "")
-	listen.WaitMethod(changed)
+	for _, era := range []testmcp.Era{testmcp.Legacy, testmcp.Modern} {
+		s := testmcp.Basic("web")
+		s.Era = era
+		h := testmcp.ServeHTTP(t, s, testmcp.HTTPOptions{})
+		p := start(t, testmcp.Config("", map[string]string{"web": h.Entry()}))
+		old, listener := p.Client(testmcp.Legacy), p.Client(testmcp.Modern)
+		news, listen, prompts := old.Get(""), listener.Listen(`{"toolsListChanged":true}`), listener.Listen(`{"promptsListChanged":true}`)
+		hears := testmcp.Received("subscriptions/listen")
+		if era == testmcp.Legacy {
+			hears = func(r testmcp.Record) bool { return r.Kind == testmcp.Request && strings.HasPrefix(r.Text, "GET") }
+		}
+		h.Rec.Wait(t, hears)
+		listen.WaitMethod("notifications/subscriptions/acknowledged")
+		prompts.WaitMethod("notifications/subscriptions/acknowledged")
+		before := len(news.Events())
+		h.Instance().Notify(changed, "")
+		listen.WaitMethod(changed)
 
-	h.Instance().SetTools(testmcp.SimpleTool("other", nil))
-	h.Instance().Notify(changed, "")
-	news.WaitMethod(changed)
-	testmcp.Eventually(t, "the second announcement", func() bool { return len(listen.Events()) == 3 })
-	equal(t, "told to an old client", len(news.Events())-before, 1)
-	equal(t, "told to who listens for prompts", len(prompts.Events()), 1)
+		h.Instance().SetTools(testmcp.SimpleTool("other", nil))
+		h.Instance().Notify(changed, "")
+		news.WaitMethod(changed)
+		testmcp.Eventually(t, "the second announcement", func() bool { return len(listen.Events()) == 3 })
+		equal(t, "told to an old client", len(news.Events())-before, 1)
+		equal(t, "told to who listens for prompts", len(prompts.Events()), 1)
+	}
 }
 
 // The loss and the return of a server are told to sessions that are open, without a new connection of theirs.
