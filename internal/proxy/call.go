@@ -43,6 +43,8 @@ type call struct {
 	// shortened says that the answer is the proxy's, in the place of one that was too long.
 	shortened bool
 	empty     int // rounds in which a modern upstream has asked for nothing
+	// theirs has the state that an old upstream gave with a demand for more input; nil where the client brings none.
+	theirs *requestState
 	// unlink parts the life of the call from that of the request that it came with, which a parked call outlives.
 	unlink func() bool
 	parked bool

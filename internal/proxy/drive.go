@@ -14,12 +14,13 @@ import (
 // client, which can be asked, this is done here.
 
 const (
-	maxRounds     = 10
-	maxEmpty      = 3 // rounds in which nothing is asked: the server only wants to be called again
-	emptyPause    = 100 * time.Millisecond
-	typeInput     = `"input_required"`
-	stateMember   = "requestState"
-	answersMember = "inputResponses"
+	maxRounds      = 10
+	maxEmpty       = 3 // rounds in which nothing is asked: the server only wants to be called again
+	emptyPause     = 100 * time.Millisecond
+	typeInput      = `"input_required"`
+	stateMember    = "requestState"
+	requestsMember = "inputRequests"
+	answersMember  = "inputResponses"
 )
 
 // drives says whether a result is one that has to be continued here.
@@ -43,7 +44,7 @@ func (c *call) gather(f *wire.Frame, round int) ([]member, error) {
 	if state := f.Body.Get(f.Raw, stateMember); state.Ok() {
 		extra = append(extra, member{stateMember, append([]byte(nil), state.Of(f.Raw)...)})
 	}
-	requests, ok := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "inputRequests"))
+	requests, ok := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, requestsMember))
 	if !ok || len(requests.Members) == 0 {
 		if len(extra) == 0 || c.empty >= maxEmpty {
 			return nil, errors.New("the server asks for input, and does not say which")
@@ -121,7 +122,7 @@ func (c *call) notGathered(err error) (Answer, Outcome) {
 // labelInputs puts the name of the asking upstream before the messages of what a modern one asks a modern client. It is
 // false where the configuration lets it ask nobody.
 func (c *call) labelInputs(p *wire.Patch, f *wire.Frame) bool {
-	requests, _ := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, "inputRequests"))
+	requests, _ := wire.ObjectAt(f.Raw, f.Body.Get(f.Raw, requestsMember))
 	for _, m := range requests.Members {
 		q, _ := wire.ObjectAt(f.Raw, m.Value)
 		if string(q.Get(f.Raw, "method").Of(f.Raw)) != `"`+methodElicit+`"` {

@@ -92,7 +92,7 @@ func (pk *parkedCall) wait() Answer {
 	c := pk.c
 	pk.round++
 	timeout := c.item.Upstream.Config().Elicitation.Timeout
-	state := c.p.parked.seal(stateParked, pk.id, pk.round, time.Now().Add(timeout), c.binding())
+	state := c.p.parked.seal(requestState{kind: stateParked, id: pk.id, round: pk.round}, time.Now().Add(timeout), c.binding())
 	answer := Result(c.rawID(), pk.inputRequired(state))
 	c.parked = true
 	c.unlink()
@@ -171,20 +171,23 @@ func (c *call) resume() (_ Answer, _ Outcome, ok bool) {
 	if peer == nil && !strings.HasPrefix(state, statePrefix) {
 		return Answer{}, OK, false // the upstream has not been there yet; it will tell whether it knows it
 	}
-	kind, id, round, good := c.p.parked.open(state, c.binding())
+	opened, good := c.p.parked.open(state, c.binding())
 	switch {
 	case !good && peer != nil && peer.Era == wire.Modern:
 		return Answer{}, OK, false
 	case !good:
 		a, o := c.badState("is none that is valid for this request now")
 		return a, o, true
-	case kind == stateAgain && declined(f):
+	case opened.kind == stateTheirs:
+		c.theirs = &opened
+		return Answer{}, OK, false
+	case opened.kind == stateAgain && declined(f):
 		text := c.up + "::" + c.item.Wire + ": the client declined to visit the pages that the server asks for"
 		return Failure(c.rawID(), wire.CodeInternal, text, nil), RPCError, true
-	case kind == stateAgain:
+	case opened.kind == stateAgain:
 		return Answer{}, OK, false
 	}
-	a, o := c.rejoin(id, round)
+	a, o := c.rejoin(opened.id, opened.round)
 	return a, o, true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -248,25 +249,25 @@ func TestACallWaitsForAPlaceToPark(t *testing.T) {
 func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, id := newParkings(), [16]byte{1, 2, 3}
-		state := k.seal(stateParked, id, 7, time.Now().Add(time.Minute), []byte("mine"))
-		kind, gotID, round, ok := k.open(state, []byte("mine"))
-		if !ok || kind != stateParked || gotID != id || round != 7 {
-			t.Errorf("it opens as %d %v %d %v", kind, gotID, round, ok)
+		of := requestState{kind: stateParked, id: id, round: 7, theirs: []byte(`"x"`)}
+		state := k.seal(of, time.Now().Add(time.Minute), []byte("mine"))
+		if got, ok := k.open(state, []byte("mine")); !ok || !reflect.DeepEqual(got, of) {
+			t.Errorf("it opens as %v", got)
 		}
 		for what, bad := range map[string]string{"empty": "", "prefix alone": statePrefix, "no prefix": strings.TrimPrefix(state, statePrefix),
 			"cut": state[:len(state)-1], "longer": state + "A", "no base64": statePrefix + "!!!"} {
-			if _, _, _, ok := k.open(bad, []byte("mine")); ok {
+			if _, ok := k.open(bad, []byte("mine")); ok {
 				t.Errorf("%s opens", what)
 			}
 		}
-		if _, _, _, ok := k.open(state, []byte("yours")); ok {
+		if _, ok := k.open(state, []byte("yours")); ok {
 			t.Error("it opens for somebody else")
 		}
-		if _, _, _, ok := newParkings().open(state, []byte("mine")); ok {
+		if _, ok := newParkings().open(state, []byte("mine")); ok {
 			t.Error("it opens after a restart")
 		}
 		time.Sleep(62 * time.Second)
-		if _, _, _, ok := k.open(state, []byte("mine")); ok {
+		if _, ok := k.open(state, []byte("mine")); ok {
 			t.Error("it opens when its time is over")
 		}
 	})
@@ -274,11 +275,11 @@ func TestStates(t *testing.T) {
 
 func FuzzState(f *testing.F) {
 	k := newParkings()
-	good := k.seal(stateAgain, [16]byte{}, 0, time.Now().Add(time.Hour), nil)
+	good := k.seal(requestState{kind: stateAgain}, time.Now().Add(time.Hour), nil)
 	f.Add(good)
 	f.Add(statePrefix)
 	f.Fuzz(func(t *testing.T, state string) {
-		if _, _, _, ok := k.open(state, nil); ok && state != good {
+		if _, ok := k.open(state, nil); ok && state != good {
 			t.Errorf("%q opens", state)
 		}
 	})

@@ -34,7 +34,16 @@ const (
 const (
 	stateParked byte = iota + 1
 	stateAgain       // nothing is kept: the call is simply made again
+	stateTheirs      // the call is made again with the upstream's own state
 )
+
+// requestState is what is sealed in a request state of ours.
+type requestState struct {
+	kind   byte
+	id     [16]byte // of the parked call, and its round
+	round  uint32
+	theirs []byte // the upstream's own state, as it wrote it; empty for none
+}
 
 // parkings keeps the parked calls and seals what leads to them. Its key dies with the process, as they do.
 type parkings struct {
@@ -77,27 +86,29 @@ func newParkings() *parkings {
 	return &parkings{aead: aead, calls: map[[16]byte]*parkedCall{}, byPrincipal: map[string]int{}, byUpstream: map[string]int{}, freed: make(chan struct{}), joined: map[retryKey]*joinedRetry{}}
 }
 
-func (k *parkings) seal(kind byte, id [16]byte, round uint32, expires time.Time, binding []byte) string {
-	plain := append([]byte{kind}, id[:]...)
-	plain = binary.BigEndian.AppendUint32(plain, round)
+func (k *parkings) seal(s requestState, expires time.Time, binding []byte) string {
+	plain := append([]byte{s.kind}, s.id[:]...)
+	plain = binary.BigEndian.AppendUint32(plain, s.round)
 	plain = binary.BigEndian.AppendUint64(plain, uint64(expires.Unix()))
+	plain = append(plain, s.theirs...)
 	nonce := make([]byte, k.aead.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
 	return statePrefix + base64.RawURLEncoding.EncodeToString(k.aead.Seal(nonce, nonce, plain, binding))
 }
 
-func (k *parkings) open(state string, binding []byte) (kind byte, id [16]byte, round uint32, ok bool) {
+func (k *parkings) open(state string, binding []byte) (s requestState, ok bool) {
 	text, ours := strings.CutPrefix(state, statePrefix)
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if !ours || err != nil || len(b) < k.aead.NonceSize() {
-		return 0, id, 0, false
+		return s, false
 	}
 	plain, err := k.aead.Open(nil, b[:k.aead.NonceSize()], b[k.aead.NonceSize():], binding)
-	if err != nil || len(plain) != 1+16+4+8 || time.Now().Unix() > int64(binary.BigEndian.Uint64(plain[21:])) {
-		return 0, id, 0, false
+	if err != nil || len(plain) < 1+16+4+8 || time.Now().Unix() > int64(binary.BigEndian.Uint64(plain[21:])) {
+		return s, false
 	}
-	copy(id[:], plain[1:])
-	return plain[0], id, binary.BigEndian.Uint32(plain[17:]), true
+	s.kind, s.round, s.theirs = plain[0], binary.BigEndian.Uint32(plain[17:]), plain[29:]
+	copy(s.id[:], plain[1:])
+	return s, true
 }
 
 // await is reserve, but waits a little for a place that somebody gives back.

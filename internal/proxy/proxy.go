@@ -209,8 +209,8 @@ func (p *Proxy) OnChange(f func(view string, changed Changes)) {
 // Changes tells which lists of a view have changed, and which resources that a client watches.
 type Changes struct {
 	Tools, Prompts, Resources bool
-	// Unseen says that the lists do not show what has changed: a modern server has announced it, and only modern clients
-	// are told.
+	// Unseen says that the lists do not show what has changed: the server has announced it, and only modern clients are
+	// told.
 	Unseen  bool
 	Updated []string // URIs as the client knows them
 	Tasks   []TaskNews

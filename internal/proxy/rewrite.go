@@ -35,7 +35,10 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	}
 	c.rewriteMeta(&p, id)
 	c.patchArguments(&p)
-	if c.req.Caller.Era != c.peer.Era {
+	switch {
+	case c.theirs != nil:
+		c.bringTheirs(&p)
+	case c.req.Caller.Era != c.peer.Era:
 		// Rounds are made here: a legacy upstream knows none, and a legacy client's are no words of its era.
 		p.Remove(&f.Body, answersMember)
 		p.Remove(&f.Body, stateMember)
@@ -168,7 +171,7 @@ func (c *call) result(f *wire.Frame) (Answer, Outcome) {
 	if !c.shortened {
 		c.exposeURIs(&p, f)
 	}
-	if down == wire.Modern && up == wire.Modern && string(f.Body.Get(f.Raw, "resultType").Of(f.Raw)) == typeInput && !c.labelInputs(&p, f) {
+	if down == wire.Modern && c.demandsInput(f) && !c.labelInputs(&p, f) {
 		c.p.metrics.serverRequest(c.up, methodElicit, Denied)
 		text := c.up + "::" + c.item.Wire + ": the server asks the person behind the client, which the configuration declines (elicitation.mode)"
 		return Failure(c.rawID(), wire.CodeInternal, text, nil), TransportError
@@ -206,6 +209,11 @@ func (c *call) toModern(p *wire.Patch, f *wire.Frame) {
 		if !f.Body.Has(f.Raw, name) {
 			p.Insert(&f.Body, name, []byte(value))
 		}
+	}
+	if c.demandsInput(f) {
+		c.keepTheirs(p, f)
+		missing("resultType", typeInput)
+		return
 	}
 	if c.method == "resources/read" {
 		missing("cacheScope", `"private"`)

@@ -29,7 +29,7 @@ func (c *call) urlsNeeded(f *wire.Frame) (Answer, Outcome, bool) {
 		return Answer{}, OK, false
 	}
 	expires := time.Now().Add(c.item.Upstream.Config().Elicitation.Timeout)
-	state := c.p.parked.seal(stateAgain, [16]byte{}, 0, expires, c.binding())
+	state := c.p.parked.seal(requestState{kind: stateAgain}, expires, c.binding())
 	b := append(append([]byte(`{"resultType":"input_required","inputRequests":{`), requests...), `},"requestState":`...)
 	return Result(c.rawID(), append(wire.AppendString(b, state), '}')), OK, true
 }

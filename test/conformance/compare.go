@@ -20,6 +20,7 @@ type difference struct {
 	scenario string
 	check    string // empty where the scenario itself is missing or new
 	fails    bool   // through the proxy it fails; otherwise it is only told in other words
+	noWorse  bool   // it is told in other words, and nothing is lost
 	what     string
 }
 
@@ -59,10 +60,27 @@ func compareScenario(run runKey, scenario string, direct, through []check) []dif
 		}
 		out = append(out, difference{
 			run: run, scenario: scenario, check: id, what: describe(want[id], got[id]),
-			fails: slices.Contains(statuses(got[id]), statusFailure),
+			fails: slices.Contains(statuses(got[id]), statusFailure), noWorse: noWorse(want[id], got[id]),
 		})
 	}
 	return out
+}
+
+// noWorse says whether a check that ends otherwise through the proxy loses nothing by it: no failure, no success less, and
+// where there is one, no advice more that is not followed. A check that says nothing directly, since that run does not get
+// so far, has nothing to lose but by a failure.
+func noWorse(direct, through []check) bool {
+	count := func(checks []check, status string) (n int) {
+		for _, c := range checks {
+			if c.Status == status {
+				n++
+			}
+		}
+		return n
+	}
+	passed := count(direct, statusSuccess)
+	return count(through, statusFailure) == 0 && count(through, statusSuccess) >= passed &&
+		(passed == 0 || count(through, statusWarning) <= count(direct, statusWarning))
 }
 
 // faults gives what did not succeed in a run that has nothing to be compared with.
@@ -180,6 +198,18 @@ func readExpected(file string) ([]expectation, error) {
 		}
 	}
 	return list.Failures, nil
+}
+
+// apart takes out the differences by which nothing is lost.
+func apart(diffs []difference) (worse, noWorse []difference) {
+	for _, d := range diffs {
+		if d.noWorse {
+			noWorse = append(noWorse, d)
+		} else {
+			worse = append(worse, d)
+		}
+	}
+	return worse, noWorse
 }
 
 // judge splits the differences into those that nobody expected and those that were, and finds the expectations that

@@ -62,6 +62,40 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestWhatLosesNothing(t *testing.T) {
+	const success, warning, failure = statusSuccess, statusWarning, statusFailure
+	checks := func(of ...string) (out []check) {
+		for _, status := range of {
+			out = append(out, check{ID: "x", Status: status})
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		direct, through []check
+		want            bool
+	}{
+		{checks(warning), checks(success), true},
+		{checks(warning), checks("INFO"), true},
+		{checks("INFO"), checks("INFO", "INFO"), true},
+		{nil, checks(warning), true},
+		{nil, checks(failure), false},
+		{checks(success), checks("INFO"), false},
+		{checks(success), nil, false},
+		{checks(success), checks(success, warning), false},
+		{checks(success), checks(success, failure), false},
+		{checks("INFO"), checks(warning), true},
+		{checks("INFO"), checks(failure), false},
+	} {
+		if got := noWorse(tt.direct, tt.through); got != tt.want {
+			t.Errorf("directly %v, through the proxy %v: %v", statuses(tt.direct), statuses(tt.through), got)
+		}
+	}
+	worse, noWorse := apart([]difference{{check: "a"}, {check: "b", noWorse: true}})
+	if len(worse) != 1 || worse[0].check != "a" || len(noWorse) != 1 || noWorse[0].check != "b" {
+		t.Errorf("apart = %v, %v", worse, noWorse)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	diffs := []difference{
 		{run: aRun, scenario: "ping", check: "wire", what: "differs"},
@@ -241,7 +275,7 @@ func TestTheEraOfTheReferenceServer(t *testing.T) {
 		{runKey{straight, "2026-07-28", overStdio}, "modern"},
 		{runKey{crossed, "2025-11-25", overHTTP}, "modern"},
 		{runKey{crossed, "2025-11-25", overStdio}, "modern"},
-		{runKey{crossed, "2026-07-28", overHTTP}, "legacy"},
+		{runKey{crossed, "2026-07-28", overHTTP}, "legacy session"},
 		{runKey{crossed, "2026-07-28", overStdio}, "legacy session"},
 	} {
 		server := r.reference(tt.key, "http://server")

@@ -254,8 +254,9 @@ func (r *rig) reference(key runKey, url string) map[string]any {
 	}
 	if server["protocol"] = "legacy"; modernServer(key) {
 		server["protocol"] = "modern"
-	} else if key.kind == crossed && key.way == overStdio {
-		// The suite asks for input and never comes back. As long as such a call waits, nobody can tell whose the next
+	} else if key.kind == crossed {
+		// What an old server may ask for it hears when a connection begins, and the clients of the suite differ in that. The
+		// suite also asks for input and never comes back: as long as such a call waits, nobody could tell whose the next
 		// question of the same process is.
 		server["sharing"] = "session"
 	}
