@@ -102,8 +102,10 @@ func forbidden(room, path string) string {
 	switch {
 	case target == "":
 		return "it is in no room"
-	case target == room:
+	case target == room, around(target) == room:
 		return ""
+	case around(target) != "":
+		return "it is a room within " + around(target) + ", and that one's own"
 	case slices.Contains(testsOnly, target) && !slices.Contains(testsOnly, room):
 		return "it is for tests only"
 	}
@@ -136,7 +138,7 @@ func confined(room, path string) string {
 		if c.only != nil && !slices.Contains(c.only, room) {
 			return fmt.Sprintf("only %s may: %s", strings.Join(c.only, ", "), c.reason)
 		}
-		if slices.Contains(c.never, room) || slices.Contains(c.never, anyRoom) {
+		if slices.ContainsFunc(c.never, func(name string) bool { return name == anyRoom || within(room, name) }) {
 			return c.reason
 		}
 	}

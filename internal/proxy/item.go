@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy/search"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -56,9 +57,8 @@ type offer struct {
 	params   []paramHeader
 	agent    *agentTool // what is behind it; nil for what is no agent
 
-	once      sync.Once // guards what follows, which is made when it is searched
-	desc      string
-	descWords []string
+	once sync.Once    // guards what follows
+	desc *search.Text // the description; made when it is searched
 }
 
 var errNotAnItem = errors.New("not an object with a usable name")

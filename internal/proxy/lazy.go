@@ -186,14 +186,6 @@ func (v *view) findStand(name string) *Item {
 	return nil
 }
 
-// indexOf gives the index of a search over these tools: that of a search tool that there is, if it is over the same.
-func indexOf(items []*Item, old *Item) *index {
-	if old != nil && old.find != nil && slices.Equal(old.find.all, items) {
-		return old.find
-	}
-	return newIndex(items)
-}
-
 // search runs a search tool on its arguments; complaint says why they are refused.
 func (it *Item) search(args []byte) (result []byte, complaint string) {
 	obj, _ := wire.ObjectAt(args, wire.Span{End: len(args)})

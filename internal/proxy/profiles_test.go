@@ -138,7 +138,14 @@ func TestLazinessAfterAReload(t *testing.T) {
 
 // BenchmarkSnapshot merges the catalog of 6,000 tools for everything, its server and many profiles, as each change does.
 func BenchmarkSnapshot(b *testing.B) {
-	x := searched(b, many(6000)...)
+	l := &listing{}
+	for i := range 6000 {
+		o, err := parseOffer(Tool, fmt.Appendf(nil, `{"name":"update_invoice_%04d","description":"Updates an invoice of the department %d. Needs the rights of the department.","inputSchema":{"type":"object"}}`, i, i))
+		if err != nil {
+			b.Fatal(err)
+		}
+		l.offers[Tool] = append(l.offers[Tool], o)
+	}
 	for _, lazy := range []bool{false, true} {
 		for _, profiles := range []int{0, 20} {
 			b.Run(fmt.Sprintf("profiles=%d,lazy=%v", profiles, lazy), func(b *testing.B) {
@@ -150,10 +157,6 @@ func BenchmarkSnapshot(b *testing.B) {
 					shape.Profiles[fmt.Sprint("p", i)] = config.Profile{Servers: []string{"s"}, ToolPolicy: config.Policy{Deny: []string{fmt.Sprintf("*_%04d", i)}}}
 				}
 				u := upstream.New(serverConfig("s"), upstream.Options{Log: zap.NewNop(), Limits: config.Limits{MaxFrameBytes: 1 << 22}, Metrics: upstream.NewMetrics(prometheus.NewRegistry()), Observer: &Relay{}})
-				l := &listing{}
-				for _, it := range x.all {
-					l.offers[Tool] = append(l.offers[Tool], it.offer)
-				}
 				s := newSettings([]*upstream.Upstream{u}, shape)
 				b.ReportAllocs()
 				var before *snapshot

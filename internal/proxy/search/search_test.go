@@ -1,4 +1,4 @@
-package proxy
+package search
 
 import (
 	"fmt"
@@ -7,32 +7,29 @@ import (
 )
 
 // searched makes an index of tools, each written as "name" or "name: description".
-func searched(t testing.TB, tools ...string) *index {
-	t.Helper()
-	var items []*Item
-	for _, text := range tools {
+func searched(tools ...string) *Index {
+	all := make([]Tool, len(tools))
+	for i, text := range tools {
 		name, desc, _ := strings.Cut(text, ": ")
-		o, err := parseOffer(Tool, fmt.Appendf(nil, `{"name":%q,"description":%q,"inputSchema":{"type":"object"}}`, name, desc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		it := &Item{Kind: Tool, Name: "s__" + name, Wire: name, offer: o}
-		items = append(items, it)
+		all[i] = Tool{Name: "s__" + name, Wire: name, Description: NewText(desc)}
 	}
-	return newIndex(items)
+	return New(len(all), func(i int) Tool { return all[i] })
 }
 
-func found(x *index, query string) string {
+func found(x *Index, query string) string {
 	var names []string
-	best, _ := x.find(query, 100)
-	for _, it := range best {
-		names = append(names, it.Wire)
+	best, _ := x.Find(query, 100)
+	for _, i := range best {
+		names = append(names, x.tools[i].Wire)
 	}
 	return strings.Join(names, " ")
 }
 
+// most is how many tools are asked for.
+const most = 20
+
 func TestSearchFindsTheRightTools(t *testing.T) {
-	tools := searched(t,
+	tools := searched(
 		"create_issue: Opens a new issue in a repository",
 		"issue_write: Creates or updates an issue",
 		"list_issues: Lists the issues of a repository",
@@ -109,12 +106,11 @@ func many(n int) []string {
 	return out
 }
 
-// BenchmarkSearch tells how long such searches take.
 func TestSearchOfManyTools(t *testing.T) {
-	x := searched(t, many(6000)...)
+	x := searched(many(6000)...)
 	for query, want := range map[string]int{"approve payment": 50, "create_invoice_0000": 1, "department": 6000, "aprove paymnet": 50} {
-		best, total := x.find(query, maxSearchResults)
-		if total != want || len(best) != min(want, maxSearchResults) {
+		best, total := x.Find(query, most)
+		if total != want || len(best) != min(want, most) {
 			t.Errorf("%q finds %d, want %d", query, total, want)
 		}
 	}
@@ -125,9 +121,9 @@ func FuzzSearch(f *testing.F) {
 	for _, q := range []string{"read file", "", " ", "\x00", strings.Repeat("ab ", 1000), "文件", "ſ", "İstanbul", "a\nb", "s__"} {
 		f.Add(q)
 	}
-	x := searched(f, "read_file: Reads", "übersetzen: Übersetzt", "搜索文件: 文", "x")
+	x := searched("read_file: Reads", "übersetzen: Übersetzt", "搜索文件: 文", "x")
 	f.Fuzz(func(t *testing.T, query string) {
-		best, n := x.find(query, 3)
+		best, n := x.Find(query, 3)
 		if len(best) != min(n, 3) {
 			t.Errorf("%q finds %d and gives %d", query, n, len(best))
 		}
@@ -140,15 +136,16 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
+// BenchmarkSearch tells how long searches over the tools of a large company take.
 func BenchmarkSearch(b *testing.B) {
-	x := searched(b, many(6000)...)
-	x.find("x", 1)
+	x := searched(many(6000)...)
+	x.Find("x", 1)
 	for name, query := range map[string]string{
 		"word": "payment", "words": "approve the payment of a department", "everything": "department", "typo": "aprove paymnet", "nothing": "quantum chess",
 	} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				x.find(query, maxSearchResults)
+				x.Find(query, most)
 			}
 		})
 	}
@@ -156,8 +153,8 @@ func BenchmarkSearch(b *testing.B) {
 
 // BenchmarkFirstSearch makes the index, as the first search after a change of the catalog does.
 func BenchmarkFirstSearch(b *testing.B) {
-	x := searched(b, many(6000)...)
+	x := searched(many(6000)...)
 	for b.Loop() {
-		newIndex(x.all).find("payment", maxSearchResults)
+		New(x.n, x.tool).Find("payment", most)
 	}
 }
