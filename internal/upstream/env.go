@@ -15,6 +15,8 @@ type connPeer interface {
 	Notification(f *wire.Frame)
 	// Refused hears of a request that was refused because it belongs to no call, or nobody can tell to which of several.
 	Refused(f *wire.Frame, several bool)
+	// Missed hears that the stream for such news was broken: what was said meanwhile has not been heard.
+	Missed()
 }
 
 // env is what every connection of an upstream needs.

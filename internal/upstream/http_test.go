@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -498,10 +499,11 @@ func TestNewsOfTheStandingStream(t *testing.T) {
 			event(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)+event(`{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage"}`)+
 			event(`{"jsonrpc":"2.0","id":3,"result":{}}`)+event(`no JSON`)+"event: other\ndata: x\n\n"), nil
 	}}, legacyPeer)
-	if !conn.readStream(t.Context(), &place{}, func() {}) {
+	at := &place{}
+	if !conn.readStream(t.Context(), at, func() {}) {
 		t.Error("a stream that ended is not opened again")
 	}
-	if conn.readStream(t.Context(), &place{}, func() {}) {
+	if conn.readStream(t.Context(), at, func() {}) {
 		t.Error("a server without a stream is asked again")
 	}
 	got := []string{<-replies, <-replies}
@@ -510,7 +512,7 @@ func TestNewsOfTheStandingStream(t *testing.T) {
 			t.Errorf("the server was told %q, want %s", got, want)
 		}
 	}
-	if n := r.noted(); len(n) != 1 || n[0] != "notifications/tools/list_changed" {
+	if n := r.noted(); !slices.Equal(n, []string{"notifications/tools/list_changed", "missed"}) {
 		t.Errorf("passed on: %q", n)
 	}
 	if r.dropped(count.DropAnswer) != 1 || r.dropped(count.DropRequest) != 1 {

@@ -84,13 +84,19 @@ func (c *httpConn) readStream(ctx context.Context, at *place, answered func()) (
 	if resp.StatusCode == http.StatusNotFound && at.been && session != "" {
 		return c.renewByStream(session) != nil
 	}
-	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
-		c.stands.Store(false)
+	offered := resp.StatusCode == http.StatusOK && mediaType(resp.Header) == "text/event-stream"
+	c.stands.Store(offered)
+	if !offered {
 		c.env.log.Debug("no standing stream", zap.Int("status", resp.StatusCode))
-		return resp.StatusCode >= 500
+		if again = comesLater(resp.StatusCode, at.been); !again && at.been {
+			c.env.peer.Missed()
+		}
+		return again
+	}
+	if at.been {
+		c.env.peer.Missed()
 	}
 	at.been = true
-	c.stands.Store(true)
 	events := wire.NewEventReader(resp.Body, c.env.maxFrame)
 	for {
 		ev, err := events.Next()
@@ -106,6 +112,16 @@ func (c *httpConn) readStream(ctx context.Context, at *place, answered func()) (
 			c.news(append([]byte(nil), ev.Data...))
 		}
 	}
+}
+
+// comesLater says whether a server that refuses its standing stream may have one later: what stands before it says so, or it
+// fails at what it has been able to do.
+func comesLater(status int, been bool) bool {
+	switch status {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return been && status >= 500
 }
 
 // news handles a frame that comes beside the streams of the calls. A request that comes this way is nobody's and is

@@ -55,6 +55,12 @@ func (r *rig) Notification(f *wire.Frame) {
 
 func (r *rig) Refused(*wire.Frame, bool) { r.count.Drop(count.DropRequest) }
 
+func (r *rig) Missed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes = append(r.notes, "missed")
+}
+
 func (r *rig) noted() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -289,6 +289,9 @@ func (s *slot) Refused(f *wire.Frame, several bool) {
 	}
 }
 
+// Missed lets the lists be looked at again: nobody tells what was announced while nobody listened.
+func (s *slot) Missed() { s.tell() }
+
 // Notification passes on what came outside any call on a connection that everybody shares, and what belongs to a task on
 // whatever connection.
 func (s *slot) Notification(f *wire.Frame) {

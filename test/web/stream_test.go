@@ -28,6 +28,8 @@ func TestServersWithoutAStandingStreamAreAskedOnce(t *testing.T) {
 		"json":           {200, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`},
 		"page":           {200, "text/html", "<html></html>"},
 		"forbidden":      {403, "", ""},
+		"error":          {500, "text/plain", "oops"},
+		"not-there":      {501, "", ""},
 	}
 	servers, recs := map[string]string{}, map[string]*testmcp.Recorder{}
 	for name, r := range refusals {
