@@ -206,18 +206,26 @@ func TestAServerThatTellsOfNoChangesIsLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := (&server{id: "a", caps: `{"tools":{}}`}).tools("one")
 		telling := (&server{id: "b", caps: `{"tools":{"listChanged":true}}`}).tools("two")
-		st := newStage(t, Options{}, nil, silent, telling)
+		// It says that it announces changes, and refuses to be listened to.
+		refusing := (&server{id: "c", era: wire.Modern, caps: `{"tools":{"listChanged":true}}`}).tools("three")
+		st := newStage(t, Options{}, nil, silent, telling, refusing)
 		defer st.stop()
 		pass(5 * time.Second)
 		first := len(telling.received("tools/list"))
 		silent.tools("one", "new")
+		refusing.tools("three", "fresh")
 		pass(refreshUnheard)
-		if got := st.listed(ViewAll, Tool); got != "a__one a__new b__two" {
+		if got := st.listed(ViewAll, Tool); got != "a__one a__new b__two c__three c__fresh" {
 			t.Errorf("tools: %s", got)
 		}
 		pass(time.Hour)
-		if n := len(silent.received("tools/list")); n < 12 || n > 16 {
-			t.Errorf("the silent one was asked %d times within an hour", n)
+		for name, s := range map[string]*server{"silent": silent, "refusing": refusing} {
+			if n := len(s.received("tools/list")); n < 12 || n > 16 {
+				t.Errorf("the %s one was asked %d times within an hour", name, n)
+			}
+		}
+		if n := len(refusing.received("subscriptions/listen")); n != 1 {
+			t.Errorf("the one that refuses was asked to announce changes %d times", n)
 		}
 		if n := len(telling.received("tools/list")) - first; n > 1 {
 			t.Errorf("the other was asked %d times more", n)

@@ -3,7 +3,7 @@ package upstream
 import "github.com/mcp-proxy/mcp-proxy/internal/wire"
 
 // Announces says whether changes of the server's lists are heard of: it says that it tells of them, and there is a stream
-// on which it can. A server without a connection has nothing to tell.
+// on which it can, or a subscription that it has not refused. A server without a connection has nothing to tell.
 func (u *Upstream) Announces() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -16,6 +16,9 @@ func (u *Upstream) Announces() bool {
 			return false
 		}
 	}
+	if s.peer.Era == wire.Modern {
+		return !s.deaf
+	}
 	h, overHTTP := s.conn.(*httpConn)
-	return !overHTTP || s.peer.Era == wire.Modern || h.stands.Load()
+	return !overHTTP || h.stands.Load()
 }

@@ -58,6 +58,7 @@ func (s *slot) listen(ctx context.Context, c conn, peer *Peer) {
 		case <-done:
 		}
 		if current.refuse {
+			s.refusedToTell()
 			wait(ctx, 0, changed, nil)
 			continue
 		}
@@ -66,6 +67,16 @@ func (s *slot) listen(ctx context.Context, c conn, peer *Peer) {
 		}
 		wait(ctx, pause, changed, nil)
 		pause = min(2*pause, streamMaxPause)
+		s.tell()
+	}
+}
+
+// refusedToTell notes that the server announces nothing on this connection; the lists are looked at now and then instead,
+// for the first time now.
+func (s *slot) refusedToTell() {
+	known := false
+	s.set(func() { known, s.deaf = s.deaf, true })
+	if !known {
 		s.tell()
 	}
 }

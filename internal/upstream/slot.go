@@ -62,6 +62,7 @@ type slot struct {
 	uses      uint64    // leases so far
 	missed    int       // probes in a row without an answer
 	abandoned time.Time // when a call was given up last that the server may still work on; zero after a sign of life
+	deaf      bool      // the server refuses to be listened to on this connection
 	// generation names the process that is connected, whose memory ends with it; zero over HTTP.
 	generation uint64
 }
@@ -144,7 +145,7 @@ func (s *slot) live(ctx context.Context) error {
 	s.set(func() {
 		s.conn, s.peer, s.state, s.upSince, s.failure = c, peer, StateReady, time.Now(), nil
 		s.generation, s.rested = s.u.newGeneration(), false
-		s.missed, s.abandoned = 0, time.Time{}
+		s.missed, s.abandoned, s.deaf = 0, time.Time{}, false
 	})
 	s.u.firstEnded()
 	if s.unit != "" {
