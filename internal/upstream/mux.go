@@ -48,13 +48,13 @@ func (m *mux) open(out *Outgoing) (*mailbox, error) {
 	return box, nil
 }
 
-// forget ends the interest in a call; cancelled says that its answer may still come.
+// forget ends the interest in a call; cancelled says that its answer may still come. Of a standing one nothing else does.
 func (m *mux) forget(id uint64, cancelled bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, unanswered := m.pending[id]
+	box, unanswered := m.pending[id]
 	delete(m.pending, id)
-	if unanswered && cancelled && len(m.cancelled) < maxCancelled {
+	if unanswered && cancelled && !box.standing && len(m.cancelled) < maxCancelled {
 		m.cancelled[id] = time.Now()
 	}
 }

@@ -236,6 +236,26 @@ func TestMuxRemembersABoundedNumberOfCancelledCalls(t *testing.T) {
 	}
 }
 
+// A subscription that has ended, for another to take its place, stands as little in the way of the one call as one that
+// goes on.
+func TestMuxKnowsTheOneCallBesideWhatStands(t *testing.T) {
+	m, _ := newTestMux(newRig(t))
+	call := mustOpen(t, m, 1)[0]
+	for id, method := range map[uint64]string{2: "subscriptions/listen", 3: "resources/subscribe"} {
+		if _, err := m.open(&Outgoing{ID: id, Method: method}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.only() != call {
+		t.Error("a subscription stands in the way")
+	}
+	m.forget(2, true)
+	m.forget(3, true)
+	if m.only() != call {
+		t.Error("a subscription that has ended stands in the way")
+	}
+}
+
 // An answer that came while the caller gave up must not hold the budget for ever.
 func TestClosingACallGivesTheBudgetBack(t *testing.T) {
 	for _, cancelled := range []bool{false, true} {
