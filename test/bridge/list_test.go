@@ -162,6 +162,8 @@ func TestCapabilitiesAndInstructions(t *testing.T) {
 		equal(t, e.name+": of one server", strings.Join(slices.Sorted(slices.Values(one.At("capabilities").Keys())), " "), "prompts resources")
 		equal(t, e.name+": its own words", one.At("instructions").Str(), "Read the resources.")
 		equal(t, e.name+": none of its own", said("/servers/words/mcp").Has("instructions"), false)
+		// Nobody knows yet what it will offer, and it may come.
+		equal(t, e.name+": of one that is down", said("/servers/down/mcp").Has("capabilities", "tools", "listChanged"), true)
 	}
 }
 

@@ -20,9 +20,10 @@ var (
 	pipeNew = kind{"pipe-new", testmcp.Modern, false}
 	webOld  = kind{"web-old", testmcp.Legacy, true}
 	webNew  = kind{"web-new", testmcp.Modern, true}
+	sse     = kind{"sse", testmcp.Legacy, true}
 
-	kinds    = []kind{pipeOld, pipeNew, webOld, webNew}
-	oldKinds = []kind{pipeOld, webOld}
+	kinds    = []kind{pipeOld, pipeNew, webOld, webNew, sse}
+	oldKinds = []kind{pipeOld, webOld, sse}
 )
 
 var eras = []struct {
@@ -36,6 +37,10 @@ func (k kind) entry(t *testing.T, behaviour string, more ...string) (string, *te
 	word := "legacy"
 	if k.era == testmcp.Modern {
 		word = "modern"
+	}
+	if k == sse {
+		h := testmcp.ServeSSE(t, testmcp.Registered(behaviour, word), testmcp.SSEOptions{})
+		return h.Entry(append(more, `"type":"sse"`)...), h.Rec
 	}
 	if k.web {
 		h := testmcp.ServeHTTP(t, testmcp.Registered(behaviour, word), testmcp.HTTPOptions{})
