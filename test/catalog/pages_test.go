@@ -147,3 +147,60 @@ func TestAListWithoutEndIsGivenUp(t *testing.T) {
 		t.Error("the limit is not counted")
 	}
 }
+
+// lists are the methods that list, with what they list and what a basic server has of it.
+var lists = []struct{ method, member string }{
+	{"tools/list", "tools"}, {"prompts/list", "prompts"}, {"resources/list", "resources"}, {"resources/templates/list", "resourceTemplates"},
+}
+
+// lacking knows nothing of one list, which it has declared; breaking fails at it.
+var (
+	_ = testmcp.Register("lacking", func(args []string) *testmcp.Server { return without(args, -32601) })
+	_ = testmcp.Register("breaking", func(args []string) *testmcp.Server { return without(args, -32000) })
+)
+
+// without is a server that answers one list with an error; its arguments are the era and the method.
+func without(args []string, code int) *testmcp.Server {
+	s := testmcp.Basic("without")
+	s.Era = map[string]testmcp.Era{"legacy": testmcp.Legacy, "modern": testmcp.Modern}[args[0]]
+	s.On = map[string]testmcp.Handler{args[1]: testmcp.Errors(code, "cannot list")}
+	return s
+}
+
+// A list that a server does not know is empty, and no fault. One that it fails at is a fault that the status tells; the
+// other lists are there all the same, and those of other servers.
+func TestAServerNeedNotKnowEveryList(t *testing.T) {
+	t.Parallel()
+	servers := map[string]string{}
+	for _, behaviour := range []string{"lacking", "breaking"} {
+		for _, era := range []string{"legacy", "modern"} {
+			for _, l := range lists {
+				args := []string{era, l.method}
+				servers[behaviour+"-"+era+"-"+l.member] = testmcp.NewRecorder(t).Entry(behaviour, args)
+				servers[behaviour+"-web-"+era+"-"+l.member] = testmcp.ServeHTTP(t, testmcp.Registered(behaviour, args...), testmcp.HTTPOptions{}).Entry()
+			}
+		}
+	}
+	p := start(t, testmcp.Config("", servers))
+	status := map[string]testmcp.Raw{}
+	for _, u := range p.Status().At("upstreams").Items() {
+		status[u.At("id").Str()] = u
+	}
+	for id := range servers {
+		for _, e := range eras {
+			c := testmcp.Connect(t, p.Server(id), e.era)
+			for _, l := range lists {
+				if n := len(c.List(l.method, l.member)); (n == 0) != strings.HasSuffix(id, "-"+l.member) {
+					t.Errorf("%s, %s: %s gives %d items", id, e.name, l.method, n)
+				}
+			}
+		}
+		fault := status[id].At("last_error", "message").Str()
+		if told := strings.Contains(fault, "cannot list"); told != strings.HasPrefix(id, "breaking") {
+			t.Errorf("of %s the status tells %q", id, fault)
+		}
+		if n := p.Metrics().Sum("mcp_proxy_upstream_up", "upstream", id); n != 1 {
+			t.Errorf("%s is not up", id)
+		}
+	}
+}

@@ -102,13 +102,35 @@ var _ = behaviour("echoing", func() *testmcp.Server {
 
 func TestAServerThatAnnouncesAChangeAtEachListingIsNotAskedAgainAtOnce(t *testing.T) {
 	t.Parallel()
-	_, rec := startOne(t, "echoing", "")
-	lists := rec.WaitN(t, 3, testmcp.Received("tools/list"))
-	for i := 1; i < len(lists); i++ {
-		// The pause is a second; what is measured is measured at the other end of a pipe.
-		if pause := lists[i].Time.Sub(lists[i-1].Time); pause < 900*time.Millisecond {
-			t.Errorf("it was asked again after %v", pause)
-		}
+	s := startAll(t, "echoing", "")
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			rec := s.recs[k.name]
+			old, fresh := testmcp.Connect(t, s.Server(k.name), testmcp.Legacy), testmcp.Connect(t, s.Server(k.name), testmcp.Modern)
+			news, listen := old.Get(""), fresh.Listen(`{"toolsListChanged":true}`)
+			listen.WaitMethod("notifications/subscriptions/acknowledged")
+			waitNews(t, rec, k)
+			first := len(rec.WaitN(t, 2, testmcp.Received("tools/list")))
+			for range 20 {
+				old.ToolNames()
+				fresh.ToolNames()
+			}
+			lists := rec.WaitN(t, first+3, testmcp.Received("tools/list"))
+			for i := 1; i < len(lists); i++ {
+				// The pause is a second; what is measured is measured at the other end of a pipe.
+				if pause := lists[i].Time.Sub(lists[i-1].Time); pause < 900*time.Millisecond {
+					t.Errorf("it was asked again after %v", pause)
+				}
+			}
+			if n := announced(news, toolsChanged); n != 0 {
+				t.Errorf("an old client was told %d times of a change that is none", n)
+			}
+			// What a modern server insists on is passed on to modern clients, a few times.
+			if n := announced(listen, toolsChanged); n > 5 || n > 0 && k.era == testmcp.Legacy {
+				t.Errorf("a new client was told %d times of a change that is none", n)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -33,6 +34,32 @@ func TestWhatChangesWhileAStandingStreamIsBrokenIsFound(t *testing.T) {
 	}
 	if n := h.Rec.Count(testmcp.Received("initialize")); n != 1 {
 		t.Errorf("%d handshakes", n)
+	}
+}
+
+// The same with the subscription of a modern server, and for connections that break altogether.
+func TestWhatChangesWhileASubscriptionIsBrokenIsFound(t *testing.T) {
+	t.Parallel()
+	for word, era := range eras {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			h := testmcp.ServeHTTP(t, of(era), testmcp.HTTPOptions{})
+			relay := testmcp.StartRelay(t, strings.TrimSuffix(strings.TrimPrefix(h.URL, "http://"), "/mcp"), 0)
+			p := start(t, "", map[string]string{"web": `{"url":` + testmcp.Quote(relay.Through(h.URL)) + `}`})
+			heard := map[testmcp.Era]func(testmcp.Record) bool{testmcp.Legacy: isGET, testmcp.Modern: testmcp.Received("subscriptions/listen")}[era]
+			for round, name := range []string{"first", "second"} {
+				h.Rec.WaitN(t, round+1, heard)
+				relay.Cut()
+				h.Instance().SetTools(testmcp.SimpleTool(name, nil))
+				for _, era := range eras {
+					c := p.Client(era)
+					testmcp.Eventually(t, "the new tool", func() bool { return slices.Equal(c.ToolNames(), []string{"web__" + name}) })
+				}
+			}
+			if n := h.Rec.Count(testmcp.Received("initialize")); n > 1 {
+				t.Errorf("%d handshakes", n)
+			}
+		})
 	}
 }
 
