@@ -1,9 +1,12 @@
 package sessions
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -45,6 +48,61 @@ func TestVanishingClientsCostNoMoreThanTheirBuffers(t *testing.T) {
 		m := p.Metrics()
 		return m.Sum("mcp_proxy_resume_buffer_bytes") == 0 && m.Sum("mcp_proxy_streams") == 0 && m.Sum("mcp_proxy_requests_in_flight") == 0
 	})
+}
+
+// One ordinary session that lists for a long time, as event streams that could be come back to, costs no more at its end than
+// at its beginning. Where nothing is to be kept, no event says that one could come back.
+func TestALongSessionDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	const rounds, most = 600, 256 << 10
+	for buffer, size := range map[string]string{"kept": "262144", "off": "0"} {
+		t.Run(buffer, func(t *testing.T) {
+			t.Parallel()
+			s := testmcp.Basic("long")
+			s.Tools = testmcp.SimpleTools(strings.Repeat("t", 30), 1000) // about 100 KiB
+			h := testmcp.ServeHTTP(t, s, testmcp.HTTPOptions{})
+			p := testmcp.StartProxy(t, testmcp.Config(`{"sessions":{"resume_buffer_bytes":`+size+`}}`, map[string]string{"up": h.Entry()}), testmcp.WithEnv("GORACE=atexit_sleep_ms=0"))
+			c := testmcp.NewClient(t, p.URL, testmcp.Legacy)
+			c.Header = http.Header{"Accept": {"text/event-stream, application/json"}}
+			c.Open()
+			list := func(n int) {
+				for range n {
+					if body := unread(t, c, "tools/list"); len(body) < 90_000 || bytes.Contains(body[:200], []byte("\nid: ")) != (buffer == "kept") {
+						t.Fatalf("a list of %d bytes: %.200s", len(body), body)
+					}
+				}
+			}
+			list(rounds / 3)
+			before := testmcp.RSS(p.PID())
+			list(rounds)
+			if kept := p.Metrics().Sum("mcp_proxy_resume_buffer_bytes"); kept > most || buffer == "off" && kept > 0 {
+				t.Errorf("%v bytes are kept", kept)
+			}
+			if grown := testmcp.RSS(p.PID()) - before; grown > 24<<20 && !testmcp.Watched {
+				t.Errorf("after %d lists the program has grown by %d MiB", rounds, grown>>20)
+			}
+		})
+	}
+}
+
+// unread gives the body of a response that nothing has looked into.
+func unread(t *testing.T, c *testmcp.Client, method string) []byte {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.URL, strings.NewReader(c.Body(c.NextID(), method, "{}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = c.HeadersFor(method, "{}")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
 }
 
 // Some clients open a stream each time they look, and leave the ones before open.

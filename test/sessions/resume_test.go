@@ -64,7 +64,7 @@ func TestACutConnectionCostsNothing(t *testing.T) {
 // A silent call is told about at its beginning, or nobody could come back to it.
 func TestASilentCallCanBeComeBackTo(t *testing.T) {
 	t.Parallel()
-	p, rec := start(t, `{"stream_after":"20ms"}`)
+	p, rec := start(t, `{"stream_after":"20ms","keep_alive":"100ms"}`)
 	relay := testmcp.StartRelay(t, strings.TrimPrefix(p.Base, "http://"), 0)
 	c := speaking(t, relay.Through(p.URL), testmcp.Rev2511)
 	held := c.Start("tools/call", testmcp.ToolParams("up__wait", `{"signal":"go"}`))
@@ -76,6 +76,9 @@ func TestASilentCallCanBeComeBackTo(t *testing.T) {
 	held.WaitOver()
 	c.Reconnect()
 	again := c.Get(first.ID)
+	if !again.WaitComments(4) || again.Over() { // the first says that the client is back
+		t.Errorf("the stream that the client is back on shows %d signs of life", again.Comments())
+	}
 	rec.Signal("go")
 	if text := again.Final().Text(); text != "waited" {
 		t.Errorf("the answer is %q", text)
