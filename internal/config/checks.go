@@ -38,6 +38,20 @@ func isHTTPURL(s string) string {
 	return ""
 }
 
+// isMessageURL is for an address without a credential, which may be relative.
+func isMessageURL(s string) string {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || s == "" || strings.ContainsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }):
+		return `is not an address; write for example "/gateway/messages/"`
+	case u.Host != "" && u.Scheme != "http" && u.Scheme != "https" || u.Host == "" && u.Scheme != "":
+		return "must be a path, or begin with http:// or https://"
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "must have neither a user nor a query nor a fragment"
+	}
+	return ""
+}
+
 // isPublicURL is for the address that clients reach us under.
 func isPublicURL(s string) string {
 	if s == "" {

@@ -38,7 +38,8 @@ func nest(path, value string) (root, text string) {
 // companions are what a key needs beside it so that its example is a good configuration.
 var companions = map[string]string{
 	"mcpServers.a.command": ``, "mcpServers.a.url": ``, "mcpServers.a.headers": `"url": "http://h/mcp"`, "mcpServers.a.auth_token": `"url": "http://h/mcp"`,
-	"mcpServers.a.type": `"url": "http://h/mcp"`, "mcpServers.a.forward_caller_auth": `"url": "http://h/mcp"`,
+	"mcpServers.a.message_url": `"url": "http://h/sse"`,
+	"mcpServers.a.type":        `"url": "http://h/mcp"`, "mcpServers.a.forward_caller_auth": `"url": "http://h/mcp"`,
 	"mcpServers.a.catalog_scope": `"command": "/x", "forward_headers": ["X-User"]`, "mcpServers.a": `"command": "/x"`,
 	"proxy.auth.tokens[].name": `"token": "t"`, "proxy.auth.tokens[].token": `"name": "n"`, "proxy.auth.tokens[].profile": `"name": "n", "token": "t"`,
 	"proxy.profiles.readers": `"servers": ["a"]`, "proxy.profiles.readers.servers": ``,

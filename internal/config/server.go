@@ -157,7 +157,7 @@ func (r *reader) envFileFault(d *draft, line int, f fault, err error) {
 
 // withoutEffect tells of settings that the transport has no use for. Empty ones are what templates of editors leave.
 func (r *reader) withoutEffect(at place, entry *node, d *draft) {
-	idle, other := []string{"headers", "auth_token"}, "command"
+	idle, other := []string{"headers", "auth_token", "message_url"}, "command"
 	if d.Transport != TransportStdio {
 		idle, other = []string{"args", "env", "env_file", "inherit_env", "cwd"}, "url"
 	}
@@ -169,6 +169,9 @@ func (r *reader) withoutEffect(at place, entry *node, d *draft) {
 	}
 	if m := entry.get("limits"); m != nil && d.Transport != TransportStdio && d.Limits != (ChildLimits{}) {
 		r.mistake(at.member(*m), m.line, "bounds a program, and this server has a url: nothing could hold to it")
+	}
+	if m := entry.get("message_url"); m != nil && d.Transport == TransportHTTP && !d.TransportGuessed {
+		r.mistake(at.member(*m), m.line, "is for servers of the type sse")
 	}
 	if d.Transport != TransportStdio {
 		r.checkSignIn(at, entry, d)

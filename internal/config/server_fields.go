@@ -97,6 +97,8 @@ var serverFields = []field[draft]{
 		func(d *draft) *[]string { return &d.ForwardHeaders }, isForwardable),
 	{key: "type", typ: "`stdio`, `http`, `sse`", doc: "How the server is reached; other spellings are listed below. Without it, `command` means `stdio`, and `url` means `http` with `sse` tried after it.",
 		example: `"sse"`, def: "inferred", read: readType, value: showType},
+	withDefault("what the server announces", textField("message_url", "Where messages are posted to a server of the type `sse`, for one behind a gateway that hides a part of the path from it. A path or a whole address, relative to `url`; the query that the server announces is kept.", `"/gateway/messages/"`,
+		func(d *draft) *string { return &d.MessageURL }, isMessageURL)),
 	boolField("disabled", "Leaves the server out without removing it.", `true`, func(d *draft) *bool { return &d.Disabled }),
 	choiceField("protocol", "Which era of the protocol to speak; `auto` finds out.", `"legacy"`, func(d *draft) *Protocol { return &d.Protocol },
 		[]Protocol{ProtocolAuto, ProtocolLegacy, ProtocolModern}),

@@ -21,6 +21,7 @@ type sseConn struct {
 	*mux
 	*httpConn
 	body io.ReadCloser
+	told string // where to post as the configuration says; empty where the server does
 
 	mu   sync.Mutex
 	post *url.URL
@@ -32,7 +33,7 @@ func dialSSE(ctx context.Context, e *env, cfg *config.Server, rt http.RoundTripp
 	if err != nil {
 		return nil, err
 	}
-	c := &sseConn{httpConn: hc}
+	c := &sseConn{httpConn: hc, told: cfg.MessageURL}
 	c.mux = newMux(e, c.answerSoon)
 	req := hc.request(hc.ctx, http.MethodGet, nil, "")
 	req.Header["Accept"] = []string{"text/event-stream"}
@@ -65,7 +66,7 @@ func dialSSE(ctx context.Context, e *env, cfg *config.Server, rt http.RoundTripp
 	return c, nil
 }
 
-// endpoint waits for the event that tells where to post. The server is not trusted with another origin.
+// endpoint waits for the event that tells where to post. The server is not trusted with another origin, the configuration is.
 func (c *sseConn) endpoint(at *url.URL, events *wire.EventReader) error {
 	for {
 		ev, err := events.Next()
@@ -79,7 +80,13 @@ func (c *sseConn) endpoint(at *url.URL, events *wire.EventReader) error {
 		if err != nil {
 			return fmt.Errorf("the endpoint event holds no URL: %w", err)
 		}
-		if to.Scheme != c.url.Scheme || to.Host != c.url.Host {
+		if c.told != "" {
+			query := to.RawQuery // it names the session
+			if to, err = at.Parse(c.told); err != nil {
+				return fmt.Errorf("message_url is no URL: %w", err)
+			}
+			to.RawQuery = query
+		} else if to.Scheme != c.url.Scheme || to.Host != c.url.Host {
 			return fmt.Errorf("the endpoint event leads to another origin (%s://%s), which is not followed", to.Scheme, to.Host)
 		}
 		c.mu.Lock()
@@ -145,9 +152,17 @@ func (c *sseConn) sendWith(ctx context.Context, frame []byte, of http.Header) er
 	discard(resp)
 	if resp.StatusCode/100 != 2 {
 		refused := c.refusal(resp, "")
-		return &Error{Upstream: c.httpConn.env.id, Reason: deniedOr(ReasonTransport, refused), Err: fmt.Errorf("posting to %s, which the stream at %s has announced: %w", c.shown(req.URL), c.shown(c.url), refused)}
+		return &Error{Upstream: c.httpConn.env.id, Reason: deniedOr(ReasonTransport, refused), Err: fmt.Errorf("posting to %s, %s: %w", c.shown(req.URL), c.whoSays(), refused)}
 	}
 	return nil
+}
+
+// whoSays tells where the address to post to comes from, and who can say another one.
+func (c *sseConn) whoSays() string {
+	if c.told != "" {
+		return "which is message_url"
+	}
+	return "which the stream at " + c.shown(c.url) + " has announced and message_url can correct"
 }
 
 // shown is an address as errors may tell it: without the query, without known secrets, and without what may be the id of a

@@ -158,26 +158,32 @@ func TestAStreamThatNeverSaysWhereToPost(t *testing.T) {
 }
 
 // A gateway hides a part of the path from the server, which then announces an address that leads nowhere. The error names
-// both.
+// both, and the configuration can say where to post.
 func TestAnEndpointBehindAPrefix(t *testing.T) {
 	t.Parallel()
 	const prefix = "/gw/a"
-	serve := func(announce func(string, string) []string) string {
-		return testmcp.ServeSSE(t, of(testmcp.Legacy), testmcp.SSEOptions{Prefix: prefix, Endpoint: announce}).Entry(`"type":"sse"`)
+	serve := func(announce func(string, string) []string, more ...string) string {
+		h := testmcp.ServeSSE(t, of(testmcp.Legacy), testmcp.SSEOptions{Prefix: prefix, Endpoint: announce})
+		for i := range more {
+			more[i] = strings.ReplaceAll(more[i], "BASE", strings.TrimSuffix(h.URL, "/sse"))
+		}
+		return h.Entry(append(more, `"type":"sse"`)...)
 	}
 	p := start(t, `{"startup_grace":"1s"}`, map[string]string{
 		"relative": serve(testmcp.EndpointRelative), "absolute": serve(testmcp.EndpointAbsolute), "bare": serve(testmcp.EndpointBare),
 		"pieces": serve(testmcp.EndpointInPieces), "hidden": serve(testmcp.EndpointUnprefixed(prefix)),
+		"told": serve(testmcp.EndpointUnprefixed(prefix), `"message_url":"/gw/a/messages"`), "told-whole": serve(testmcp.EndpointIn("http://192.0.2.1"), `"message_url":"BASE/messages"`),
+		"told-bare": serve(testmcp.EndpointUnprefixed(prefix), `"message_url":"messages"`),
 	})
 	for _, era := range eras {
-		for _, name := range []string{"relative", "absolute", "bare", "pieces"} {
+		for _, name := range []string{"relative", "absolute", "bare", "pieces", "told", "told-whole", "told-bare"} {
 			p.WaitTool(name + "__echo")
 			works(t, p.Client(era), name)
 		}
 	}
 	testmcp.Eventually(t, "both addresses in the reason", func() bool {
 		text := why(p, "hidden")
-		return strings.Contains(text, "posting to /messages,") && strings.Contains(text, prefix+"/sse")
+		return strings.Contains(text, "posting to /messages,") && strings.Contains(text, prefix+"/sse") && strings.Contains(text, "message_url")
 	})
 }
 
