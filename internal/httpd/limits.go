@@ -12,7 +12,7 @@ import (
 const (
 	inFlightRetry = time.Second
 
-	// What is still read of a body over the limit: a client that is cut off in the middle of sending sees a broken
+	// What is still read of a body beyond the limit: a client that is cut off in the middle of sending sees a broken
 	// connection in place of our answer.
 	drainBytes = 8 << 20
 	drainTime  = 2 * time.Second
@@ -64,7 +64,11 @@ func (d *Door) limitBody(next guarded) guarded {
 		}
 		b := &limitedBody{src: r.Body, left: limit, limit: limit, w: w, count: d.opt.Limit}
 		if r.ContentLength > limit {
-			b.over(r.Header.Get("Expect") == "")
+			rest := b.left + drainBytes // as of one that does not say its length
+			if r.Header.Get("Expect") != "" {
+				rest = 0
+			}
+			b.over(rest)
 			refuse(w, refusal{status: http.StatusRequestEntityTooLarge, code: codeInvalidRequest, reason: "invalid",
 				message: fmt.Sprintf("The body has %d bytes, the limit is %d (proxy.limits.max_body_bytes).", r.ContentLength, limit)})
 			return
@@ -101,7 +105,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 	}
 	n = int(b.left)
 	b.left = 0
-	b.over(true)
+	b.over(drainBytes)
 	b.err = &http.MaxBytesError{Limit: b.limit}
 	return n, b.err
 }
@@ -109,14 +113,14 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 // Close closes the body itself.
 func (b *limitedBody) Close() error { return b.src.Close() }
 
-// over counts and, with drain, reads on within bounds of bytes and time. A client that waits for "100 Continue" has
-// sent nothing yet, and reading would ask it to.
-func (b *limitedBody) over(drain bool) {
+// over counts and reads on, so many bytes and so long at most. A client that waits for "100 Continue" has sent nothing
+// yet, and reading would ask it to: of it nothing is read.
+func (b *limitedBody) over(rest int64) {
 	b.count("body")
 	rc := http.NewResponseController(b.w)
-	if !drain || rc.SetReadDeadline(time.Now().Add(drainTime)) != nil {
+	if rest == 0 || rc.SetReadDeadline(time.Now().Add(drainTime)) != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, b.src, drainBytes)
+	_, _ = io.CopyN(io.Discard, b.src, rest)
 	rc.SetReadDeadline(time.Time{})
 }

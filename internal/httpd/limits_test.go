@@ -95,20 +95,22 @@ func (c rawConn) ask(text string) answer {
 }
 
 func TestConnectionGoesOnAfterTooLongABody(t *testing.T) {
-	h := open(t, bodyLimit(1000))
-	h.mcp.answer(readBody)
-	c := h.raw()
-	const head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
-	big := strings.Repeat("x", 1<<20)
-	for _, text := range []string{
-		head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(big), big),
-		head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(big), big),
-	} {
-		if a := c.ask(text); a.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Fatalf("HTTP %d %s", a.StatusCode, a.body)
-		}
-		if a := c.ask(head + "Content-Length: 2\r\n\r\n{}"); a.StatusCode != http.StatusOK || a.body != "2 <nil>" {
-			t.Fatalf("the next request: HTTP %d %s", a.StatusCode, a.body)
+	for limit, size := range map[int64]int{1000: 1 << 20, 16 << 20: 20 << 20} {
+		h := open(t, bodyLimit(limit))
+		h.mcp.answer(readBody)
+		c := h.raw()
+		const head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
+		big := strings.Repeat("x", size)
+		for _, text := range []string{
+			head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(big), big),
+			head + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(big), big),
+		} {
+			if a := c.ask(text); a.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Fatalf("HTTP %d %s", a.StatusCode, a.body)
+			}
+			if a := c.ask(head + "Content-Length: 2\r\n\r\n{}"); a.StatusCode != http.StatusOK || a.body != "2 <nil>" {
+				t.Fatalf("the next request: HTTP %d %s", a.StatusCode, a.body)
+			}
 		}
 	}
 }
