@@ -1,9 +1,12 @@
 package bridge
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,17 +41,20 @@ func TestEveryCombinationOfErasWorks(t *testing.T) {
 	}
 }
 
+// who says whose header came with a call: over HTTP as a header, over pipes in _meta.
+var _ = behaviour("who", func() *testmcp.Server {
+	return &testmcp.Server{Name: "who", Tools: []testmcp.Tool{testmcp.SimpleTool("who", func(c *testmcp.Call) {
+		if c.Until("go") {
+			c.Text(c.Header.Get("X-User") + c.Params.At("_meta", "forwarded_headers", "x-user").Str())
+		}
+	})}}
+})
+
 // Two people whose requests have the same id at the same moment: nothing of the one may reach the other.
 func TestRequestsOfTwoPeopleWithTheSameID(t *testing.T) {
 	t.Parallel()
-	who := testmcp.SimpleTool("who", func(c *testmcp.Call) {
-		if c.Until("go") {
-			c.Text(c.Header.Get("X-User"))
-		}
-	})
-	for _, era := range []testmcp.Era{testmcp.Legacy, testmcp.Modern} {
-		h := testmcp.ServeHTTP(t, &testmcp.Server{Name: "web", Era: era, Tools: []testmcp.Tool{who}}, testmcp.HTTPOptions{})
-		p := start(t, testmcp.Config("", map[string]string{"web": h.Entry(`"forward_headers":["X-User"]`)}))
+	for _, k := range kinds {
+		p, rec := startOne(t, k, "who", "", `"forward_headers":["X-User"]`)
 		pending := map[string]*testmcp.Stream{}
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -58,18 +64,18 @@ func TestRequestsOfTwoPeopleWithTheSameID(t *testing.T) {
 				c.Header = http.Header{"X-User": {name + " " + e.name}}
 				c.Open()
 				wg.Go(func() {
-					s := c.Send("1", "tools/call", testmcp.ToolParams("web__who", ""))
+					s := c.Send("1", "tools/call", testmcp.ToolParams(k.name+"__who", ""))
 					mu.Lock()
 					defer mu.Unlock()
 					pending[name+" "+e.name] = s
 				})
 			}
 		}
-		h.Rec.WaitN(t, 4, testmcp.CalledTool("who"))
-		h.Rec.Signal("go")
+		rec.WaitN(t, 4, testmcp.CalledTool("who"))
+		rec.Signal("go")
 		wg.Wait()
 		for name, s := range pending {
-			equal(t, "whose request it was", s.Final().Text(), name)
+			equal(t, k.name+": whose request it was", s.Final().Text(), name)
 		}
 	}
 }
@@ -98,6 +104,33 @@ func TestURLsAreUsedAsTheyStand(t *testing.T) {
 				return true
 			})
 		}
+	}
+}
+
+// The same over HTTP+SSE, whose stream has the configured URL and whose messages the one that it announces.
+func TestURLsOfStreamsAreUsedAsTheyStand(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/sse/", "/a%2Fb/sse"} {
+		const query = "?key=a%2Fb&empty="
+		var seen sync.Map
+		h := testmcp.ServeSSE(t, testmcp.Basic("sse"), testmcp.SSEOptions{
+			Endpoint: func(_, to string) []string {
+				return []string{"event: endpoint\ndata: " + strings.Replace(to, "/messages", "/m%2Fs/", 1) + "&more=a%2Fb\n\n"}
+			},
+			Before: func(_ http.ResponseWriter, r *http.Request, _ []byte) bool {
+				seen.Store(r.Method+" "+regexp.MustCompile("sessionId=[a-z0-9]+").ReplaceAllString(r.RequestURI, "sessionId=ID"), true)
+				r.URL.Path = map[string]string{http.MethodGet: "/sse", http.MethodPost: "/messages"}[r.Method]
+				return false
+			},
+		})
+		p := start(t, testmcp.Config("", map[string]string{"sse": `{"type":"sse","url":` + testmcp.Quote(strings.TrimSuffix(h.URL, "/sse")+path+query) + `}`}))
+		equal(t, path, p.Client(testmcp.Legacy).CallTool("sse__echo", `{"text":"there"}`).Text(), "there")
+		seen.Range(func(uri, _ any) bool {
+			if uri != "GET "+path+query && uri != "POST /m%2Fs/?sessionId=ID&more=a%2Fb" {
+				t.Errorf("%s was asked for", uri)
+			}
+			return true
+		})
 	}
 }
 
@@ -204,6 +237,39 @@ func TestChangesOfModernServersArriveAlsoAfterTheirStreamEnds(t *testing.T) {
 	h.Rec.Signal(testmcp.EndListens)
 	h.Instance().SetTools(testmcp.SimpleTool("missed", nil)) // nobody listens: the lists are looked at again
 	testmcp.Eventually(t, "what was missed", func() bool { names := c.ToolNames(); return len(names) == 1 && names[0] == "web__missed" })
+}
+
+// forgets ends its subscriptions when its tool is called, and has another tool then.
+var _ = testmcp.Register("forgets", func([]string) *testmcp.Server {
+	s := testmcp.Basic("forgets")
+	s.Era = testmcp.Modern
+	s.On = map[string]testmcp.Handler{"subscriptions/listen": func(c *testmcp.Call) {
+		c.Instance().Add("listens", 1)
+		c.Notify("notifications/subscriptions/acknowledged", `{"_meta":{"io.modelcontextprotocol/subscriptionId":`+string(c.ID)+`},"notifications":{"toolsListChanged":true}}`)
+		if c.Until(fmt.Sprintf("forget %d", c.Instance().Add("listens", 0))) {
+			c.Result(`{"_meta":{"io.modelcontextprotocol/subscriptionId":` + string(c.ID) + `}}`)
+		}
+	}}
+	s.Tools = append(s.Tools, testmcp.SimpleTool("learn", func(c *testmcp.Call) {
+		c.Instance().SetTools(append(s.Tools, testmcp.SimpleTool(c.Args("name").Str(), nil))...)
+		c.Text("learnt")
+	}))
+	return s
+})
+
+// The same over a pipe, where a subscription ends with its answer.
+func TestChangesOfModernProgramsArriveAlsoAfterTheirSubscriptionEnds(t *testing.T) {
+	t.Parallel()
+	rec := testmcp.NewRecorder(t)
+	p := start(t, testmcp.Config("", map[string]string{"one": rec.Entry("forgets", nil)}))
+	c := p.Client(testmcp.Legacy)
+	for round, name := range []string{"first", "second"} {
+		rec.WaitN(t, round+1, testmcp.Received("subscriptions/listen"))
+		equal(t, name, c.CallTool("one__learn", `{"name":"`+name+`"}`).Text(), "learnt")
+		rec.Signal(fmt.Sprintf("forget %d", round+1))
+		testmcp.Eventually(t, name, func() bool { return slices.Contains(c.ToolNames(), "one__"+name) })
+	}
+	equal(t, "starts", rec.Count(testmcp.Is(testmcp.Start)), 1)
 }
 
 // A modern server may announce what its list does not show, such as another tool behind the same words. Modern clients
