@@ -240,3 +240,43 @@ func TestTasksAreDeclaredWhereAServerRunsThem(t *testing.T) {
 		t.Errorf("the aggregate declares %s", modern)
 	}
 }
+
+// A client that starts the proxy itself is shown its tasks as any other, between peers of one era.
+func TestATaskIsRelayedOverPipes(t *testing.T) {
+	t.Parallel()
+	for _, e := range eras {
+		word := map[testmcp.Era]string{testmcp.Legacy: "legacy", testmcp.Modern: "modern"}[e.era]
+		c := testmcp.StartStdio(t, e.era, testmcp.Config("", map[string]string{"one": testmcp.NewRecorder(t).Entry("tasks", []string{word})}))
+		c.Capabilities = knowsTasks
+		c.Open()
+		params := testmcp.ToolParams("one__slow", "")
+		if e.era == testmcp.Legacy {
+			params = strings.TrimSuffix(params, "}") + `,"task":{"ttl":60000}}`
+		}
+		task := c.Call("tools/call", params).Result()
+		if e.era == testmcp.Legacy {
+			task = task.At("task")
+		}
+		id := task.At("taskId").Str()
+		if !strings.HasPrefix(id, sealedPrefix) {
+			t.Fatalf("%s: no task: %s", e.name, task)
+		}
+		var last testmcp.Message
+		testmcp.Eventually(t, "end of the task", func() bool {
+			last = c.Call("tasks/get", about(id))
+			return last.Result().At("status").Str() != "working"
+		})
+		result := last.Result().At("result")
+		if e.era == testmcp.Legacy {
+			result = c.Call("tasks/result", about(id)).Result()
+		}
+		if last.Result().At("status").Str() != "completed" || result.At("content", 0, "text").Str() != "done " {
+			t.Errorf("%s: tasks/get %s, the result %s", e.name, last.Raw, result)
+		}
+		for _, foreign := range []string{"1", id[:len(id)-4] + "AAAA"} {
+			if m := c.Call("tasks/get", about(foreign)); m.Err().At("code").Int() != -32602 {
+				t.Errorf("%s: the id %s gives %s", e.name, foreign, m.Raw)
+			}
+		}
+	}
+}

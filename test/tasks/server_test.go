@@ -244,6 +244,7 @@ type kind struct {
 var kinds = []kind{
 	{"pipe-old", testmcp.Legacy, false}, {"web-old", testmcp.Legacy, true},
 	{"pipe-new", testmcp.Modern, false}, {"web-new", testmcp.Modern, true},
+	{"sse", testmcp.Legacy, true},
 }
 
 var eras = []struct {
@@ -265,6 +266,11 @@ func startAll(t *testing.T, settings string, more ...string) stage {
 		args := []string{"legacy"}
 		if k.era == testmcp.Modern {
 			args = []string{"modern"}
+		}
+		if k.name == "sse" {
+			h := testmcp.ServeSSE(t, testmcp.Registered("tasks", args...), testmcp.SSEOptions{})
+			servers[k.name], s.recs[k.name] = h.Entry(append(more, `"type":"sse"`)...), h.Rec
+			continue
 		}
 		if k.web {
 			h := testmcp.ServeHTTP(t, testmcp.Registered("tasks", args...), testmcp.HTTPOptions{})
