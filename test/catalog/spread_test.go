@@ -71,3 +71,16 @@ func TestConfiguredMembersReachTheServerToTheDigit(t *testing.T) {
 		}
 	}
 }
+
+func TestConfiguredMembersMayHoldVariables(t *testing.T) {
+	t.Parallel()
+	rec := testmcp.NewRecorder(t)
+	entry := rec.Entry("basic", nil, `"request_meta":{"tenant":{"names":["${TENANT}","${NOT:-none}"],"n":1.10}}`)
+	p := start(t, testmcp.Config("", map[string]string{"one": entry}), testmcp.WithEnv("TENANT=blue"))
+	for _, e := range eras {
+		p.Client(e.era).CallTool("one__echo", `{"text":"hi"}`)
+	}
+	for _, r := range append(rec.WaitN(t, 2, testmcp.CalledTool("echo")), rec.Wait(t, testmcp.Received("tools/list"))) {
+		same(t, r.Method, string(r.Frame.At("params", "_meta", "tenant")), `{"names":["blue","none"],"n":1.10}`)
+	}
+}
