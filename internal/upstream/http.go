@@ -18,46 +18,6 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// newTransport is tuned for many calls at a time to one server. There is no limit on the wait for headers, since a call
-// that is answered as JSON has none until it ends, and no compression: events must not wait in a compressor.
-func newTransport() *transport {
-	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
-	return &transport{direct: newDirectTransport(dialer.DialContext), std: &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
-		TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: 256,
-		MaxIdleConns:        1024,
-		IdleConnTimeout:     90 * time.Second,
-		ForceAttemptHTTP2:   true,
-		DisableCompression:  true,
-		WriteBufferSize:     16 << 10,
-		ReadBufferSize:      32 << 10,
-	}}
-}
-
-// transport sends each request the cheapest way that it can go.
-type transport struct {
-	direct *directTransport
-	std    *http.Transport
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if req.URL.Scheme == "http" {
-		if via, err := http.ProxyFromEnvironment(req); err == nil && via == nil {
-			return t.direct.RoundTrip(req)
-		}
-	}
-	return t.std.RoundTrip(req)
-}
-
-// CloseIdleConnections closes all that is idle.
-func (t *transport) CloseIdleConnections() {
-	t.direct.CloseIdleConnections()
-	t.std.CloseIdleConnections()
-}
-
 // httpConn is a conversation over streamable HTTP: one POST for each call, so that a failure is that call's alone. In
 // the legacy era it has a session, which is replaced once when the server has lost it.
 type httpConn struct {

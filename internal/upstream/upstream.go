@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/roundtrip"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -60,7 +61,7 @@ type Upstream struct {
 	cfg     *config.Server
 	opts    Options
 	log     *zap.Logger
-	rt      *transport
+	rt      *roundtrip.Transport
 	serve   InProcess
 	version string
 	mask    *masker
@@ -112,7 +113,7 @@ func New(cfg *config.Server, opts Options) *Upstream {
 	}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
 	if cfg.Transport == config.TransportHTTP || cfg.Transport == config.TransportSSE {
-		u.rt = newTransport()
+		u.rt = roundtrip.New()
 	}
 	u.gate.limit, u.gate.queue, u.gate.patience = cfg.MaxConcurrency, cfg.MaxQueue, cfg.CallTimeout
 	if cfg.Serialize {
