@@ -48,7 +48,8 @@ func TestForbidden(t *testing.T) {
 
 		{"internal/httpd", "github.com/go-chi/chi/v5", true},
 		{"internal/session", "github.com/go-chi/chi/v5/middleware", false},
-		{"internal/upstream", "os/exec", true},
+		{"internal/upstream/process", "os/exec", true},
+		{"internal/upstream", "os/exec", false},
 		{"internal/clients", "os/exec", false},
 		{"internal/testmcp", "os/exec", true},
 		{"internal/config", "go.yaml.in/yaml/v4", true},

@@ -91,7 +91,7 @@ func TestAChildServesAndEnds(t *testing.T) {
 	t.Parallel()
 	u := startReal(t, newRig(t), childConfig("plain"))
 	l := lease(t, u)
-	pid := l.conn.(*child).cmd.Process.Pid
+	pid := l.conn.(*child).proc.PID()
 	if got, err := called(t, u, l); got != `{"pid":1}` || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
@@ -113,7 +113,7 @@ func TestAStubbornChildIsKilled(t *testing.T) {
 	u := startReal(t, newRig(t), childConfig("stubborn"))
 	l := lease(t, u)
 	l.Release()
-	pid := l.conn.(*child).cmd.Process.Pid
+	pid := l.conn.(*child).proc.PID()
 	u.Stop()
 	if testmcp.Alive(pid) {
 		t.Error("the child is alive")
@@ -175,7 +175,7 @@ func TestAChildThatReadsHalfAFrameIsReplaced(t *testing.T) {
 	c := l.conn.(*child)
 	c.pipe.broken(errBudget)
 	<-c.Done()
-	<-c.exited
+	<-c.proc.Exited()
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "signal: killed") {
 		t.Errorf("the child ended with %v", err)
 	}

@@ -94,11 +94,14 @@ func (u *Upstream) asksEra(known *wire.Era) bool {
 	return u.cfg.Protocol == config.ProtocolAuto && (known == nil || *known == wire.Modern)
 }
 
+// endSeen is how long the end of a connection may take to be seen, once an exchange on it has failed.
+const endSeen = time.Second
+
 // hasEnded says whether a connection is gone. A failed exchange on it may be seen a moment before its end is.
 func hasEnded(ctx context.Context, c conn, err error) bool {
 	var lost *Error
 	if errors.As(err, &lost) {
-		t := time.NewTimer(drainAfterExit)
+		t := time.NewTimer(endSeen)
 		defer t.Stop()
 		select {
 		case <-c.Done():
@@ -116,7 +119,7 @@ func (u *Upstream) withLastWords(c conn, err error) error {
 	if !ok || errors.As(err, &pathErr) {
 		return err
 	}
-	last := ch.stderr.last(3)
+	last := ch.proc.Tail().Last(3)
 	if len(last) == 0 {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -29,12 +30,10 @@ type env struct {
 	limits wire.Limits
 	// maxFrame bounds one message of the upstream, in bytes.
 	maxFrame int
-	own      bool    // the connection is used for one client only
-	declares string  // the capabilities object that a legacy server is told
-	asides   *asides // nil where nobody in particular is meant by what comes outside of calls
-	brood    *brood  // nil where nobody ends all children at once
-	ledger   Ledger  // nil where children are not recorded
-	usage    *usage  // nil where the use of children is not kept
+	own      bool          // the connection is used for one client only
+	declares string        // the capabilities object that a legacy server is told
+	asides   *asides       // nil where nobody in particular is meant by what comes outside of calls
+	home     *process.Home // of its processes; nil where it has none
 	noisy    *sync.Once
 	moved    *sync.Once // the advice about a redirect
 	mask     *masker
@@ -46,7 +45,7 @@ type env struct {
 // noise logs the first foreign line of an upstream; all are counted.
 func (e *env) noise(what string, line []byte) {
 	e.noisy.Do(func() {
-		text := e.mask.clip(string(line), 200)
+		text := e.mask.Clip(string(line), 200)
 		e.log.Warn("the upstream writes what is no message; it is ignored, further ones without a word",
 			zap.String("what", what), zap.String("text", strconv.QuoteToASCII(text)))
 	})

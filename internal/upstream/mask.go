@@ -36,21 +36,21 @@ func (m *masker) text(s string) string {
 	return m.replacer.Replace(s)
 }
 
-// reach is how far a text must be known beyond the end of what is shown of it.
-func (m *masker) reach() int {
+// Reach is how far a text must be known beyond the end of what is shown of it.
+func (m *masker) Reach() int {
 	if m == nil {
 		return 0
 	}
 	return m.longest
 }
 
-// clip gives the first bytes of a text, at most so many. Where the text is longer than that and reach together, or cut
+// Clip gives the first bytes of a text, at most so many. Where the text is longer than that and Reach together, or cut
 // there, its end is left out first: it may be a part of a secret, which nobody would recognize.
-func (m *masker) clip(s string, most int) string {
-	whole := len(s) < most+m.reach()
-	s = m.text(s[:min(len(s), most+m.reach())])
+func (m *masker) Clip(s string, most int) string {
+	whole := len(s) < most+m.Reach()
+	s = m.text(s[:min(len(s), most+m.Reach())])
 	if !whole {
-		s = s[:max(0, len(s)-m.reach())]
+		s = s[:max(0, len(s)-m.Reach())]
 	}
 	return s[:min(len(s), most)]
 }

@@ -7,7 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 )
 
 func TestEverySecretOfAServerIsKnown(t *testing.T) {
@@ -56,12 +61,12 @@ func TestMaskedTexts(t *testing.T) {
 		strings.Repeat("x", 15) + "secret-and-longer": strings.Repeat("x", 15) + "<secr",
 		strings.Repeat("x", 30) + "secret-and-longer": strings.Repeat("x", 20),
 	} {
-		if got := m.clip(text, 20); got != want {
+		if got := m.Clip(text, 20); got != want {
 			t.Errorf("the first 20 bytes of %q are %q, want %q", text, got, want)
 		}
 	}
 	var none *masker
-	if got := none.clip("abc", 2); got != "ab" {
+	if got := none.Clip("abc", 2); got != "ab" {
 		t.Errorf("without secrets the clip is %q", got)
 	}
 }
@@ -77,5 +82,45 @@ func TestMaskedErrorsAreWhatTheyWere(t *testing.T) {
 	}
 	if err := m.error(nil); err != nil {
 		t.Errorf("no error becomes %v", err)
+	}
+}
+
+func TestWhatIsSecretOfAServer(t *testing.T) {
+	cfg := &config.Server{AuthToken: "token-value", Headers: map[string]config.Secret{"X": "header-value", "Y": "short"},
+		Env: map[string]string{"API_KEY": "key-value", "my_password": "pass-value", "LOG_LEVEL": "verbose-value"}}
+	got := secretValues(cfg)
+	slices.Sort(got)
+	if want := []string{"header-value", "key-value", "pass-value", "token-value"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// stderrOf gives what the log holds after a child has written this to stderr.
+func stderrOf(c *count.Counters, text string, secrets ...string) (logged []string) {
+	core, logs := observer.New(zap.InfoLevel)
+	process.NewTail(zap.New(core), c, newMasker(secrets)).Drain(strings.NewReader(text))
+	for _, e := range logs.All() {
+		logged = append(logged, e.ContextMap()["line"].(string))
+	}
+	return logged
+}
+
+// No part of a secret that the configuration knows may be read in the log, wherever the line is cut.
+func TestStderrHidesSecrets(t *testing.T) {
+	t.Parallel()
+	const short, long = "hunter2-hunter2", "hunter2-hunter2-and-more-of-it-0123456789"
+	for pad := range process.KeptBytes + 100 {
+		if pad > 60 && pad < process.KeptBytes-100 {
+			continue
+		}
+		logged := stderrOf(newRig(t).count, strings.Repeat("=", pad)+long+" "+long+" "+short+"\n", short, long)
+		for _, part := range []string{"hunter2", "-and-more"} {
+			if strings.Contains(logged[0], part) {
+				t.Fatalf("behind %d bytes: %q", pad, logged[0])
+			}
+		}
+		if len(logged[0]) > process.KeptBytes {
+			t.Errorf("behind %d bytes: a line of %d bytes", pad, len(logged[0]))
+		}
 	}
 }

@@ -2,6 +2,8 @@ package upstream
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 )
 
 // Why a connection was made anew.
@@ -22,12 +24,12 @@ var slotStates = []State{StateConnecting, StateReady, StateBusy, StateDraining, 
 // Metrics are the metrics of all upstreams. A nil *Metrics counts nothing.
 type Metrics struct {
 	restarts *prometheus.CounterVec
-	usage    *usage
+	usage    *process.Usage
 }
 
 // NewMetrics registers the metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{usage: newUsage(), restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+	m := &Metrics{usage: process.NewUsage(), restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "mcp_proxy_upstream_restarts_total", Help: "Connections with an upstream that were made anew, by reason."}, []string{"upstream", "reason"})}
 	reg.MustRegister(m.restarts)
 	return m
@@ -46,12 +48,12 @@ func (m *Metrics) init(id string) {
 func (m *Metrics) forget(id string) {
 	if m != nil {
 		m.restarts.DeletePartialMatch(prometheus.Labels{"upstream": id})
-		m.usage.forget(id)
+		m.usage.Forget(id)
 	}
 }
 
 // children gives where the use of children is kept; nil where it is not.
-func (m *Metrics) children() *usage {
+func (m *Metrics) children() *process.Usage {
 	if m == nil {
 		return nil
 	}

@@ -72,38 +72,5 @@ func (u *use) wait(ctx context.Context) {
 	}
 }
 
-// brood is the children of one upstream that live.
-type brood struct {
-	mu    sync.Mutex
-	alive map[*child]struct{}
-	ended bool
-}
-
-// add notes a child; one that is started while all are killed goes with them.
-func (b *brood) add(c *child) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.alive == nil {
-		b.alive = map[*child]struct{}{}
-	}
-	b.alive[c] = struct{}{}
-	if b.ended {
-		c.kill()
-	}
-}
-
-func (b *brood) remove(c *child) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.alive, c)
-}
-
 // kill ends the process groups of all children.
-func (u *Upstream) kill() {
-	u.brood.mu.Lock()
-	defer u.brood.mu.Unlock()
-	u.brood.ended = true
-	for c := range u.brood.alive {
-		c.kill()
-	}
-}
+func (u *Upstream) kill() { u.brood.Kill() }

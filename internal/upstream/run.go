@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 )
 
 // Run is one run of a program that is no server: it gets an input, and what it writes to stdout is its answer.
@@ -33,7 +32,7 @@ func (u *Upstream) Run(ctx context.Context, o Run) (string, error) {
 	defer context.AfterFunc(u.ctx, func() { cancel(ErrClosed) })()
 	cfg := *u.cfg
 	cfg.Args = o.Args
-	r := &run{child: newChild(u.processEnv()), u: u, most: o.Most, tooLong: func() { cancel(ErrAnswerTooLong) }}
+	r := &run{u: u, most: o.Most, tooLong: func() { cancel(ErrAnswerTooLong) }}
 	if err := r.start(&cfg, o.Stdin); err != nil {
 		return "", err
 	}
@@ -43,9 +42,9 @@ func (u *Upstream) Run(ctx context.Context, o Run) (string, error) {
 		go r.wait()
 	}
 	select {
-	case <-r.gone:
+	case <-r.proc.Gone():
 	case <-ctx.Done():
-		r.end()
+		r.proc.Terminate()
 	}
 	if err := context.Cause(ctx); err != nil {
 		return "", err
@@ -53,87 +52,62 @@ func (u *Upstream) Run(ctx context.Context, o Run) (string, error) {
 	return r.result()
 }
 
-// processEnv is what a process needs that is no connection.
-func (u *Upstream) processEnv() *env {
-	return &env{id: u.ID, mask: u.mask, log: u.log, count: u.opts.Count, brood: &u.brood, ledger: u.opts.Ledger, usage: u.opts.Metrics.children()}
-}
-
-// run is a process under way: a child without a conversation.
+// run is a process under way that nobody has a conversation with.
 type run struct {
-	*child
 	u       *Upstream
-	ours    [3]*os.File
+	proc    *process.Child
 	most    int64
 	tooLong func()
 	answer  []byte
 }
 
 func (r *run) start(cfg *config.Server, stdin []byte) (err error) {
-	if r.ours, err = r.begin(cfg); err != nil {
+	if r.proc, err = process.Start(r.u.home(r.u.mask), cfg); err != nil {
 		return err
 	}
-	r.env.log.Debug("program started", zap.Int("pid", r.cmd.Process.Pid))
+	r.u.log.Debug("program started", zap.Int("pid", r.proc.PID()))
 	r.u.mu.Lock()
-	r.u.spoken = r.stderr
+	r.u.spoken = r.proc.Tail()
 	r.u.mu.Unlock()
-	r.pumps.Go(func() {
-		_, _ = r.ours[0].Write(stdin) // a program need not read it
-		_ = r.ours[0].Close()
+	r.proc.Go(func() {
+		_, _ = r.proc.Stdin.Write(stdin) // a program need not read it
+		_ = r.proc.Stdin.Close()
 	})
-	r.pumps.Go(r.read)
-	r.pumps.Go(func() { r.stderr.drain(r.ours[2]) })
-	r.enlist()
+	r.proc.Go(r.read)
 	return nil
 }
 
 // read takes the answer. What is beyond its bound is not kept, and ends the run.
 func (r *run) read() {
-	r.answer, _ = io.ReadAll(io.LimitReader(r.ours[1], r.most+1))
+	r.answer, _ = io.ReadAll(io.LimitReader(r.proc.Stdout, r.most+1))
 	if int64(len(r.answer)) > r.most {
 		r.tooLong()
-		_, _ = io.Copy(io.Discard, r.ours[1])
+		_, _ = io.Copy(io.Discard, r.proc.Stdout)
 	}
 }
 
-// wait sees the process end, ends what is left of its group, and lets the pipes run dry, as for a child.
+// wait sees the process off.
 func (r *run) wait() {
-	r.reap()
-	timer := time.AfterFunc(drainAfterExit, func() { closeAll(r.ours[1:]...) })
-	_ = r.ours[0].Close()
-	r.pumps.Wait()
-	timer.Stop()
-	closeAll(r.ours[1:]...)
-	r.forget()
-	r.env.log.Debug("program ended", zap.Int("pid", r.cmd.Process.Pid), zap.NamedError("status", r.status))
-	close(r.gone)
-}
-
-// end stops the process: it and all that it has started get SIGTERM, and then SIGKILL.
-func (r *run) end() {
-	r.signal(false)
-	t := time.NewTimer(graceAfterTerm)
-	defer t.Stop()
-	select {
-	case <-r.exited:
-	case <-t.C:
-		r.kill()
-	}
-	<-r.gone
+	r.proc.Reap()
+	_ = r.proc.Stdin.Close()
+	r.proc.Drain()
+	r.u.log.Debug("program ended", zap.Int("pid", r.proc.PID()), zap.NamedError("status", r.proc.Status()))
+	r.proc.Forget()
 }
 
 // result is what the process has written, or why it failed, with the last that it said.
 func (r *run) result() (string, error) {
-	if r.cmd.ProcessState != nil && r.cmd.ProcessState.Success() {
+	if r.proc.Succeeded() {
 		return strings.ToValidUTF8(strings.TrimRight(string(r.answer), " \t\r\n"), "\uFFFD"), nil
 	}
-	last := r.stderr.last(lastWords)
+	last := r.proc.Tail().Last(lastWords)
 	if len(last) == 0 {
 		last = r.lastOfStdout()
 	}
 	if len(last) == 0 {
-		return "", r.status
+		return "", r.proc.Status()
 	}
-	return "", fmt.Errorf("%w; its last words: %s", r.status, strings.Join(last, " | "))
+	return "", fmt.Errorf("%w; its last words: %s", r.proc.Status(), strings.Join(last, " | "))
 }
 
 // lastWords is how many lines of a process that failed stand in its error.
@@ -144,7 +118,7 @@ func (r *run) lastOfStdout() []string {
 	lines := strings.FieldsFunc(r.u.mask.text(string(r.answer)), func(c rune) bool { return c == '\n' || c == '\r' })
 	lines = lines[max(0, len(lines)-lastWords):]
 	for i, l := range lines {
-		lines[i] = strings.ToValidUTF8(l[:min(len(l), stderrLine)], "\uFFFD")
+		lines[i] = strings.ToValidUTF8(l[:min(len(l), process.KeptBytes)], "\uFFFD")
 	}
 	return lines
 }

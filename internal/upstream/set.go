@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 )
 
 // Set is all upstreams in the order of the configuration. It is safe for concurrent use.
@@ -48,7 +50,7 @@ func NewSet(all []*Upstream, m *Metrics, reg prometheus.Registerer) *Set {
 	}
 	if reg != nil {
 		reg.MustRegister(slotCollector{s})
-		if measures() && m != nil {
+		if process.Measures() && m != nil {
 			reg.MustRegister(childCollector{s})
 		}
 	}

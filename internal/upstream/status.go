@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 )
 
 // Status is what an upstream looks like from outside at one moment.
@@ -44,11 +46,11 @@ func (u *Upstream) Status() Status {
 			st.NextRetry = s.retry
 		}
 		if c, ok := s.conn.(*child); ok {
-			st.Stderr = c.stderr.last(stderrKept)
+			st.Stderr = c.proc.Tail().Last(process.KeptLines)
 		}
 	}
 	if u.spoken != nil {
-		st.Stderr = u.spoken.last(stderrKept)
+		st.Stderr = u.spoken.Last(process.KeptLines)
 	}
 	for _, s := range u.owned() {
 		s.countIn(st.Slots)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream/roundtrip"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -48,7 +49,7 @@ type Options struct {
 	Tasks    TaskObserver // nil where nobody wants to hear of tasks
 	Own      OwnObserver  // nil where nobody wants to hear of connections that are somebody's own
 	Memory   Memory
-	Ledger   Ledger // nil where children are not recorded
+	Ledger   process.Ledger // nil where children are not recorded
 	// Serve is the server behind a configuration of the in-process transport.
 	Serve   InProcess
 	Version string
@@ -79,11 +80,11 @@ type Upstream struct {
 	runs   group
 	off    group // what is sent off anybody's path
 	use    use
-	brood  brood
-	spoken *tailLog // the stderr of the last run of a program that is no server
-	gate   gate     // max_concurrency
-	single gate     // serialize
-	lone   gate     // calls with credentials, where each has a connection of its own
+	brood  process.Brood
+	spoken *process.Tail // the stderr of the last run of a program that is no server
+	gate   gate          // max_concurrency
+	single gate          // serialize
+	lone   gate          // calls with credentials, where each has a connection of its own
 
 	mu      sync.Mutex
 	era     *wire.Era
@@ -215,8 +216,14 @@ func (u *Upstream) broadcast() {
 
 // env makes what a connection of this upstream needs.
 func (u *Upstream) env(s *slot) *env {
-	return &env{id: u.ID, mask: s.mask(), creds: s.creds, callers: u.cfg.ForwardsAuth(), stayLost: !u.cfg.ReinitOnExpiredSession,
+	mask := s.mask()
+	return &env{id: u.ID, mask: mask, creds: s.creds, callers: u.cfg.ForwardsAuth(), stayLost: !u.cfg.ReinitOnExpiredSession,
 		log: u.log, count: u.opts.Count, declares: clientCapabilities, budget: u.opts.Budget, peer: s,
-		brood: &u.brood, ledger: u.opts.Ledger, usage: u.opts.Metrics.children(), noisy: &u.noisy, moved: &u.moved,
+		home: u.home(mask), noisy: &u.noisy, moved: &u.moved,
 		limits: wire.Limits{MaxDepth: u.opts.Limits.MaxDepth}, maxFrame: int(u.opts.Limits.MaxFrameBytes)}
+}
+
+// home is what processes of this upstream need beside their configuration.
+func (u *Upstream) home(mask *masker) *process.Home {
+	return &process.Home{Upstream: u.ID, Log: u.log, Count: u.opts.Count, Mask: mask, Brood: &u.brood, Ledger: u.opts.Ledger, Usage: u.opts.Metrics.children()}
 }

@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// measures says that the processes of children can be looked at here.
-func measures() bool {
+// Measures says that the processes of children can be looked at here.
+func Measures() bool {
 	_, ok := whereWeAre()
 	return ok
 }
@@ -16,8 +16,8 @@ func measures() bool {
 const ticksPerSecond = 100
 
 // loads looks once at all processes and adds up those of each child.
-func loads(children []*child) map[*child]load {
-	out := map[*child]load{}
+func loads(children []*Child) map[*Child]Load {
+	out := map[*Child]Load{}
 	if len(children) == 0 {
 		return out
 	}
@@ -26,9 +26,9 @@ func loads(children []*child) map[*child]load {
 	for _, p := range all {
 		parents[p.pid] = p.parent
 	}
-	roots := map[int]*child{}
+	roots := map[int]*Child{}
 	for _, c := range children {
-		roots[c.cmd.Process.Pid] = c
+		roots[c.PID()] = c
 	}
 	pageSize := int64(os.Getpagesize())
 	for _, p := range all {
@@ -39,9 +39,9 @@ func loads(children []*child) map[*child]load {
 		l := out[c]
 		l.cpu += time.Duration(p.ticks) * (time.Second / ticksPerSecond)
 		if p.state != 'Z' {
-			l.processes++
-			l.files += openFiles(p.pid)
-			l.memory += p.pages * pageSize
+			l.Processes++
+			l.Files += openFiles(p.pid)
+			l.Memory += p.pages * pageSize
 		}
 		out[c] = l
 	}
@@ -49,7 +49,7 @@ func loads(children []*child) map[*child]load {
 }
 
 // owner finds the child that a process belongs to: the one whose group it is in, or the nearest above it.
-func owner(p process, parents map[int]int, roots map[int]*child) *child {
+func owner(p process, parents map[int]int, roots map[int]*Child) *Child {
 	if c := roots[p.group]; c != nil {
 		return c
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
+	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 )
 
 // busy uses the processor for a while in each call, in the process itself and in one below it, and has one process that
@@ -29,7 +30,7 @@ var _ = testmcp.Register("busy", func([]string) *testmcp.Server {
 })
 
 func TestTheUseOfChildrenIsMeasured(t *testing.T) {
-	if !measures() {
+	if !process.Measures() {
 		t.Skip("/proc is not of this namespace")
 	}
 	t.Parallel()
@@ -62,8 +63,8 @@ func TestTheUseOfChildrenIsMeasured(t *testing.T) {
 	if used <= 0 {
 		t.Errorf("%v seconds of the processor", used)
 	}
-	l.conn.(*child).kill()
-	<-l.conn.(*child).gone
+	l.conn.(*child).proc.Kill()
+	<-l.conn.(*child).proc.Gone()
 	if n, later := read("processes"), read("cpu_seconds_total"); n > 2 || later < used {
 		t.Errorf("after the end %v processes, and the processor time goes from %v to %v", n, used, later)
 	}
@@ -82,53 +83,6 @@ func TestTheUseOfChildrenIsMeasured(t *testing.T) {
 	for _, f := range families {
 		if f.GetName() == "mcp_proxy_child_processes" && len(f.GetMetric()) != 1 {
 			t.Errorf("%d series for one child; servers without processes have none", len(f.GetMetric()))
-		}
-	}
-}
-
-// What is seen of a child goes back when a process below it ends unnoticed; the sum does not, nor does anything count twice.
-func TestTheSumOfProcessorTimeNeverGoesBack(t *testing.T) {
-	g := newUsage()
-	one, two := &child{env: &env{id: "up"}}, &child{env: &env{id: "up"}}
-	want := func(d time.Duration) {
-		t.Helper()
-		if got := g.totals()["up"]; got != d {
-			t.Errorf("the sum is %v, want %v", got, d)
-		}
-	}
-	g.begin(one)
-	g.see(one, 5*time.Second)
-	g.see(one, 3*time.Second)
-	want(5 * time.Second)
-	g.begin(two)
-	g.see(two, time.Second)
-	g.end(one, nil)
-	want(6 * time.Second)
-	g.see(one, time.Minute) // a look that took long
-	g.end(one, nil)
-	want(6 * time.Second)
-	g.forget("up")
-	want(time.Second)
-}
-
-func TestWhoseAProcessIs(t *testing.T) {
-	a, b := &child{}, &child{}
-	roots := map[int]*child{10: a, 20: b}
-	parents := map[int]int{1: 0, 10: 1, 11: 10, 12: 11, 20: 1, 30: 1, 31: 30, 40: 41, 41: 40, 21: 12}
-	for _, c := range []struct {
-		p    process
-		want *child
-	}{
-		{process{pid: 10, group: 10}, a},
-		{process{pid: 12, group: 12}, a}, // in a group of its own, below it all the same
-		{process{pid: 31, group: 20}, b}, // has lost its parent, in the group still
-		{process{pid: 21, group: 20}, b},
-		{process{pid: 31, group: 31}, nil},
-		{process{pid: 40, group: 40}, nil}, // a ring
-		{process{pid: 99, group: 99}, nil},
-	} {
-		if got := owner(c.p, parents, roots); got != c.want {
-			t.Errorf("%+v is given to %p, want %p", c.p, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package upstream
+package process
 
 import (
 	"bufio"
@@ -49,12 +49,12 @@ func TestAnEndThatIsOnlySeenByReaping(t *testing.T) {
 func TestNothingIsSignalledOnceTheGroupIsGone(t *testing.T) {
 	first, ours := startCat(t)
 	_ = ours[0].Close()
-	c := &child{env: &env{}, cmd: first, exited: make(chan struct{})}
-	c.reap()
+	c := &Child{home: &Home{}, cmd: first, exited: make(chan struct{})}
+	c.Reap()
 	other, others := startCat(t)
 	first.Process.Pid = other.Process.Pid // as if the number had been given to another
 	c.signal(false)
-	c.kill()
+	c.Kill()
 	_, _ = others[0].WriteString("hello\n")
 	_ = others[0].Close()
 	if err := other.Wait(); err != nil {

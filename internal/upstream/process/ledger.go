@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"encoding/json"
@@ -32,28 +32,28 @@ type childRecord struct {
 }
 
 // keep records a child right after its start.
-func (c *child) keep(pipes []string) {
-	if c.env.ledger == nil {
+func (c *Child) keep(pipes []string) {
+	if c.home.Ledger == nil {
 		return
 	}
 	r, ok := recordOf(c.cmd.Process.Pid)
 	if !ok {
 		return
 	}
-	r.Upstream, r.Pipes, r.Cgroup = c.env.id, pipes, c.cgroup.path()
+	r.Upstream, r.Pipes, r.Cgroup = c.home.Upstream, pipes, c.cgroup.path()
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = c.env.ledger.KeepChild(r.PID, b)
+		err = c.home.Ledger.KeepChild(r.PID, b)
 	}
 	if err != nil {
-		c.env.log.Warn("the child is not recorded; after a crash of the proxy it may stay behind", zap.Error(err))
+		c.home.Log.Warn("the child is not recorded; after a crash of the proxy it may stay behind", zap.Error(err))
 	}
 }
 
 // drop forgets a child of which nothing is left.
-func (c *child) drop() {
-	if c.env.ledger != nil {
-		c.env.ledger.DropChild(c.cmd.Process.Pid)
+func (c *Child) drop() {
+	if c.home.Ledger != nil {
+		c.home.Ledger.DropChild(c.cmd.Process.Pid)
 	}
 }
 

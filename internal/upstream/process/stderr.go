@@ -1,4 +1,4 @@
-package upstream
+package process
 
 import (
 	"bufio"
@@ -15,16 +15,18 @@ import (
 )
 
 const (
-	stderrKept = 20  // lines kept for errors and status
-	stderrLine = 500 // bytes kept of one line
+	// KeptLines is how many lines are kept for errors and status.
+	KeptLines = 20
+	// KeptBytes is how much is kept of one line.
+	KeptBytes = 500
 )
 
-// tailLog drains a child's stderr for as long as it lives: a pipe that nobody empties stops the child. Lines go to the
+// Tail drains a child's stderr for as long as it lives: a pipe that nobody empties stops the child. Lines go to the
 // log at a bounded rate, and the last ones are kept. Known secrets are masked.
-type tailLog struct {
+type Tail struct {
 	log     *zap.Logger
 	count   *count.Counters
-	mask    *masker
+	mask    Mask
 	limiter *rate.Limiter
 	done    chan struct{}
 
@@ -32,16 +34,17 @@ type tailLog struct {
 	lines []string
 }
 
-func newTailLog(log *zap.Logger, c *count.Counters, mask *masker) *tailLog {
-	return &tailLog{log: log, count: c, mask: mask, limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
+// NewTail keeps nothing yet.
+func NewTail(log *zap.Logger, c *count.Counters, mask Mask) *Tail {
+	return &Tail{log: log, count: c, mask: mask, limiter: rate.NewLimiter(20, 200), done: make(chan struct{})}
 }
 
-// drain reads until the end.
-func (t *tailLog) drain(r io.Reader) {
+// Drain reads until the end.
+func (t *Tail) Drain(r io.Reader) {
 	defer close(t.done)
 	br := bufio.NewReaderSize(r, 32<<10)
 	var part []byte
-	most := stderrLine + t.mask.reach()
+	most := KeptBytes + t.mask.Reach()
 	for {
 		b, err := br.ReadByte()
 		if err != nil {
@@ -60,8 +63,8 @@ func (t *tailLog) drain(r io.Reader) {
 	}
 }
 
-func (t *tailLog) add(text []byte) {
-	s := strings.TrimSpace(t.mask.clip(string(text), stderrLine))
+func (t *Tail) add(text []byte) {
+	s := strings.TrimSpace(t.mask.Clip(string(text), KeptBytes))
 	if s == "" {
 		return
 	}
@@ -69,7 +72,7 @@ func (t *tailLog) add(text []byte) {
 		s = strings.ToValidUTF8(s, "\uFFFD")
 	}
 	t.mu.Lock()
-	if len(t.lines) == stderrKept {
+	if len(t.lines) == KeptLines {
 		t.lines = append(t.lines[:0], t.lines[1:]...)
 	}
 	t.lines = append(t.lines, s)
@@ -82,15 +85,15 @@ func (t *tailLog) add(text []byte) {
 }
 
 // settle waits a moment for the end of stderr, so that the last words of a process are there.
-func (t *tailLog) settle() {
+func (t *Tail) settle() {
 	select {
 	case <-t.done:
 	case <-time.After(200 * time.Millisecond):
 	}
 }
 
-// last gives up to n of the newest lines.
-func (t *tailLog) last(n int) []string {
+// Last gives up to n of the newest lines.
+func (t *Tail) Last(n int) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.lines[max(0, len(t.lines)-n):]...)
