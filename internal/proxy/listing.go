@@ -148,27 +148,7 @@ func (l *lister) page(ctx context.Context, k Kind, cursor []byte) (*wire.Frame, 
 	b = append(b, "}}"...)
 	ctx, cancel := context.WithTimeoutCause(ctx, l.u.Config().CallTimeout, CauseInactivity)
 	defer cancel()
-	x, err := l.lease.Start(ctx, &upstream.Outgoing{ID: id, Method: kindInfo[k].method, Frame: b})
-	if err != nil {
-		return nil, err
-	}
-	for {
-		f, err := x.Next(ctx)
-		if err != nil {
-			x.Close(true)
-			if ctx.Err() != nil {
-				l.lease.Cancel(id, "")
-			}
-			return nil, err
-		}
-		switch f.Kind {
-		case wire.KindResponse, wire.KindError:
-			x.Close(false)
-			return f, nil
-		case wire.KindRequest:
-			l.lease.Refuse(x, f)
-		}
-	}
+	return answered(ctx, l.lease, &upstream.Outgoing{ID: id, Method: kindInfo[k].method, Frame: b})
 }
 
 // ownMeta is the _meta of a request of our own: what the era demands, and what the configuration adds.

@@ -328,12 +328,18 @@ func (p *Proxy) tellUpstream(w *watch, method string) *wire.Frame {
 	return f
 }
 
-// ask sends a request of our own on a lease and waits for its answer.
+// ask makes a request of our own, sends it on a lease and waits for its answer.
 func ask(ctx context.Context, u *upstream.Upstream, lease *upstream.Lease, method string, params []byte) (*wire.Frame, error) {
 	id := u.NextID()
 	b := wire.AppendUpstreamID([]byte(`{"jsonrpc":"2.0","id":`), id)
 	b = append(append(append(b, `,"method":"`+method+`","params":`...), params...), '}')
-	x, err := lease.Start(ctx, &upstream.Outgoing{ID: id, Method: method, Frame: b})
+	return answered(ctx, lease, &upstream.Outgoing{ID: id, Method: method, Frame: b})
+}
+
+// answered sends a request of our own on a lease and waits for its answer. Requests of the server that come with it are
+// refused.
+func answered(ctx context.Context, lease *upstream.Lease, out *upstream.Outgoing) (*wire.Frame, error) {
+	x, err := lease.Start(ctx, out)
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +348,7 @@ func ask(ctx context.Context, u *upstream.Upstream, lease *upstream.Lease, metho
 		if err != nil {
 			x.Close(true)
 			if ctx.Err() != nil {
-				lease.Cancel(id, "")
+				lease.Cancel(out.ID, "")
 			}
 			return nil, err
 		}

@@ -246,7 +246,7 @@ func (d *taskDrive) pause() time.Duration {
 
 // get asks how the task is. A look that fails on the way is made again.
 func (d *taskDrive) get() error {
-	f, err := tellTask(d.ctx, d.u, d.lease, taskRequest(d.u, d.peer, d.c.relayable(), methodTaskGet, d.id))
+	f, err := answered(d.ctx, d.lease, taskRequest(d.u, d.peer, d.c.relayable(), methodTaskGet, d.id))
 	var lost *upstream.Error
 	switch {
 	case err == nil && f.Kind == wire.KindError:
@@ -320,7 +320,7 @@ func (d *taskDrive) abandon() {
 		defer lease.Release()
 		ctx, cancel := context.WithTimeout(context.Background(), taskCancelTimeout)
 		defer cancel()
-		_, _ = tellTask(ctx, d.u, lease, taskRequest(d.u, d.peer, 0, methodTaskCancel, d.id)) // whoever does not hear it ends the task at its own time
+		_, _ = answered(ctx, lease, taskRequest(d.u, d.peer, 0, methodTaskCancel, d.id)) // whoever does not hear it ends the task at its own time
 	})
 }
 

@@ -145,7 +145,7 @@ func (d *taskDrive) fromInput() (*wire.Frame, error) {
 // update brings what the client has answered to the server (2026-07-28, tasks extension, "tasks/update").
 func (d *taskDrive) update(answers []byte) error {
 	out := taskRequest(d.u, d.peer, d.c.relayable(), methodTaskUpdate, d.id, member{answersMember, answers})
-	f, err := tellTask(d.ctx, d.u, d.lease, out)
+	f, err := answered(d.ctx, d.lease, out)
 	if err == nil && f.Kind == wire.KindError {
 		return &upstream.Error{Upstream: d.u.ID, Reason: upstream.ReasonTransport, Err: errors.New("the server does not take what it has asked for: " + string(f.Error.Of(f.Raw)))}
 	}

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"strings"
 
@@ -314,31 +313,6 @@ func (c *call) redeclare(f *wire.Frame) (_ Answer, _ Outcome, ok bool) {
 	}
 	c.tasks.declares, c.tasks.again = true, true
 	return Answer{}, OK, true
-}
-
-// tellTask sends a request about a task on a lease, as the proxy itself, and gives its answer.
-func tellTask(ctx context.Context, u *upstream.Upstream, lease *upstream.Lease, out *upstream.Outgoing) (*wire.Frame, error) {
-	x, err := lease.Start(ctx, out)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		f, err := x.Next(ctx)
-		if err != nil {
-			x.Close(true)
-			if ctx.Err() != nil {
-				lease.Cancel(out.ID, "")
-			}
-			return nil, err
-		}
-		switch f.Kind {
-		case wire.KindResponse, wire.KindError:
-			x.Close(false)
-			return f, nil
-		case wire.KindRequest:
-			lease.Refuse(x, f)
-		}
-	}
 }
 
 // taskRequest makes a request about a task.
