@@ -38,9 +38,6 @@ type Options struct {
 	Version string
 }
 
-// Schema is the input schema of every agent.
-const Schema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
-
 // runner is one kind of agent. say takes parts of the answer as they come.
 type runner interface {
 	run(ctx context.Context, input string, say func(part string)) (string, error)
@@ -56,7 +53,7 @@ func Serve(ctx context.Context, cfg *config.Server, o Options, rw io.ReadWriteCl
 	defer a.end()
 	s := mcp.NewServer(&mcp.Implementation{Name: cfg.Agent.Name, Title: cfg.Agent.Title, Version: o.Version},
 		&mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}})
-	s.AddTool(&mcp.Tool{Name: cfg.Agent.Name, Title: cfg.Agent.Title, Description: cfg.Agent.Description, InputSchema: json.RawMessage(Schema)}, a.call)
+	s.AddTool(&mcp.Tool{Name: cfg.Agent.Name, Title: cfg.Agent.Title, Description: cfg.Agent.Description, InputSchema: json.RawMessage(config.AgentSchema)}, a.call)
 	// The frames have been bounded by then.
 	return s.Run(ctx, &mcp.IOTransport{Reader: rw, Writer: rw, MaxLineLength: maxLine})
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// AgentSchema is the input schema of the tool of every agent, of whatever kind.
+const AgentSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
+
 // Agent is what makes an upstream an agent: something that is offered as one tool, which takes a text and answers with one.
 type Agent struct {
 	Kind AgentKind

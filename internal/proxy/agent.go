@@ -36,7 +36,7 @@ func agentOffer(a *config.Agent, tools []*offer) *offer {
 		text = src.about(text, "title", a.Title)
 		text = src.about(text, "description", a.Description)
 	}
-	text = append(text, `,"inputSchema":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}}`...)
+	text = append(text, `,"inputSchema":`+config.AgentSchema+`}`...)
 	o, err := parseOffer(Tool, text)
 	if err != nil {
 		return &offer{kind: Tool, wire: a.Name, withheld: err.Error()}
