@@ -110,7 +110,7 @@ func (p *poster) checkMirrors(f *wire.Frame) *fault {
 	if got := strings.TrimSpace(h.Get(headerMethod)); got != f.Method {
 		return mismatch(fmt.Sprintf("the header Mcp-Method says %q and the body %q", got, f.Method))
 	}
-	member := namedBy(f.Method)
+	member := wire.NamedBy(f.Method)
 	if member == "" {
 		return nil
 	}
@@ -127,19 +127,6 @@ func (p *poster) checkMirrors(f *wire.Frame) *fault {
 		return mismatch(fmt.Sprintf("the header Mcp-Name says %q and params.%s %q", got, member, want))
 	}
 	return nil
-}
-
-// namedBy is the member of params that the header Mcp-Name repeats.
-func namedBy(method string) string {
-	switch method {
-	case "tools/call", "prompts/get":
-		return "name"
-	case "resources/read":
-		return "uri"
-	case "tasks/get", "tasks/update", "tasks/cancel":
-		return "taskId"
-	}
-	return ""
 }
 
 func mismatch(text string) *fault { return &fault{code: wire.CodeHeaderMismatch, text: text} }

@@ -31,3 +31,17 @@ func DecodeHeader(s string) (string, bool) {
 	b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(inner, base64Close))
 	return string(b), err == nil
 }
+
+// NamedBy is the member of params that the header Mcp-Name repeats in requests of a method; empty where there is no such
+// header.
+func NamedBy(method string) string {
+	switch method {
+	case "tools/call", "prompts/get":
+		return "name"
+	case "resources/read":
+		return "uri"
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		return "taskId"
+	}
+	return ""
+}
