@@ -20,6 +20,7 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/proxy"
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -179,26 +180,7 @@ func (st *stage) endedUnits() int {
 
 func (st *stage) metric(name string, pairs ...string) float64 {
 	st.t.Helper()
-	families, err := st.reg.Gather()
-	if err != nil {
-		st.t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-	next:
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if i := slices.Index(pairs, l.GetName()); i < 0 || pairs[i+1] != l.GetValue() {
-					continue next
-				}
-			}
-			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-	}
-	st.t.Fatalf("there is no series %s %q", name, pairs)
-	return 0
+	return testmcp.Series(st.t, st.reg, name, pairs...)
 }
 
 // response is an HTTP request under way and what has come back, without a network.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -86,26 +87,7 @@ func (r *rig) wantBudgetWhole() {
 // metric reads one value of a registry: pairs are label names and values.
 func metric(t testing.TB, reg prometheus.Gatherer, name string, pairs ...string) float64 {
 	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-	next:
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if i := slices.Index(pairs, l.GetName()); i < 0 || pairs[i+1] != l.GetValue() {
-					continue next
-				}
-			}
-			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-	}
-	t.Fatalf("there is no series %s %q", name, pairs)
-	return 0
+	return testmcp.Series(t, reg, name, pairs...)
 }
 
 // wantReason fails unless err is an *Error with that reason.

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
 
 // plain hides nothing.
@@ -58,26 +59,7 @@ func TestStderrIsBounded(t *testing.T) {
 	if len(kept) != KeptLines || kept[KeptLines-1] != "the end" {
 		t.Errorf("%d lines are kept, the last of them %q", len(kept), kept[len(kept)-1])
 	}
-	if dropped := droppedLines(t, reg); len(logged) > 300 || int(dropped)+len(logged) != 1001 {
+	if dropped := testmcp.Series(t, reg, "mcp_proxy_dropped_total", "what", count.DropStderr); len(logged) > 300 || int(dropped)+len(logged) != 1001 {
 		t.Errorf("%d lines are logged and %v dropped", len(logged), dropped)
 	}
-}
-
-// droppedLines reads how many lines were counted as dropped.
-func droppedLines(t *testing.T, reg prometheus.Gatherer) (n float64) {
-	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if f.GetName() == "mcp_proxy_dropped_total" && l.GetValue() == count.DropStderr {
-					n += m.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return n
 }
