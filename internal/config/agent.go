@@ -190,7 +190,7 @@ func (r *reader) agentEntry(at place, entry *node, d *draft) {
 		f := fieldOf(serverFields, m.key)
 		switch {
 		case f == nil:
-			r.unknownKey(here, m, append(fieldKeys(agentFields), may...), serverLater)
+			r.unknownKey(here, m, append(fieldKeys(agentFields), may...), nil)
 		case !slices.Contains(may, m.key):
 			r.warn(here, m.line, "has no effect on an agent of kind %s", d.Agent.Kind)
 		case m.value.kind != kindNull:

@@ -94,7 +94,7 @@ func (s *shower) agent(srv *Server) {
 		d.Sharing = SharingCall
 	}
 	if d.Transport == TransportStdio {
-		d.URL, d.Headers, d.AuthToken = "", nil, ""
+		d.URL, d.Headers, d.AuthToken, d.SignIn = "", nil, "", SignIn{}
 	}
 	for _, f := range serverFields {
 		if slices.Contains(serverKeysOf(a.Kind), f.key) {

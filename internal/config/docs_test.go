@@ -60,6 +60,7 @@ func referenceTables() []docTable {
 	_, agent := newAgent("", "")
 	return []docTable{
 		tableOf("server", "mcpServers.a", serverFields, d),
+		tableOf("auth", "mcpServers.a.auth", signInFields, &SignIn{Timeout: defaultTokenTimeout}),
 		tableOf("restart", "mcpServers.a.restart", restartFields, &d.Restart),
 		tableOf("limits", "mcpServers.a.limits", childLimitFields, &d.Limits),
 		tableOf("elicitation", "mcpServers.a.elicitation", elicitationFields, &d.Elicitation),

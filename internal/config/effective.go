@@ -75,7 +75,7 @@ func (s *shower) server(srv *Server) {
 	}
 	d := &draft{Server: *srv}
 	if d.Transport == TransportStdio || d.Transport == "" {
-		d.URL, d.Headers, d.AuthToken = "", nil, ""
+		d.URL, d.Headers, d.AuthToken, d.SignIn = "", nil, "", SignIn{}
 	}
 	showFields(s, canon, serverFields, d)
 	s.indent--
@@ -185,11 +185,14 @@ func (s *shower) secret(canon, key string, v Secret) {
 	}
 }
 
-func showURL(s *shower, canon, key string, d *draft) {
-	if d.URL == "" {
+func showURL(s *shower, canon, key string, d *draft) { s.address(canon, key, d.URL) }
+
+// address writes a URL without what may be a credential in it.
+func (s *shower) address(canon, key string, v Secret) {
+	if v == "" {
 		return
 	}
-	text := d.URL.Reveal()
+	text := v.Reveal()
 	// With references in it the file's own text is shown: any part may be the credential.
 	if o := s.origins[canon]; len(o.from) > 0 {
 		text = o.raw

@@ -37,7 +37,7 @@ func (s *Server) hasCredential() bool {
 			return true
 		}
 	}
-	return s.AuthToken != ""
+	return s.AuthToken != "" || strings.EqualFold(s.SignIn.header(), authorization)
 }
 
 // callersOwn settles what depends on the credentials of callers.

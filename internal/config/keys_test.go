@@ -35,6 +35,8 @@ func nest(path, value string) (root, text string) {
 	return steps[0], value
 }
 
+const clientCredentials = `"type": "oauth2_client_credentials", "token_url": "https://h/token", "client_id": "i", "client_secret": "s"`
+
 // companions are what a key needs beside it so that its example is a good configuration.
 var companions = map[string]string{
 	"mcpServers.a.command": ``, "mcpServers.a.url": ``, "mcpServers.a.headers": `"url": "http://h/mcp"`, "mcpServers.a.auth_token": `"url": "http://h/mcp"`,
@@ -45,8 +47,15 @@ var companions = map[string]string{
 	"proxy.profiles.readers": `"servers": ["a"]`, "proxy.profiles.readers.servers": ``,
 	"agents.a": `"kind": "command", "command": "/x"`, "agents.a.kind": `"command": "/x"`,
 	"agents.a.model": `"kind": "openai", "url": "http://h/v1"`, "agents.a.api": `"kind": "openai", "url": "http://h/v1", "model": "m"`,
-	"agents.a.request": `"kind": "openai", "url": "http://h/v1", "model": "m"`,
-	"agents.a.tool":    `"kind": "mcp", "command": "/x"`, "agents.a.argument": `"kind": "mcp", "command": "/x"`,
+	"agents.a.request":       `"kind": "openai", "url": "http://h/v1", "model": "m"`,
+	"mcpServers.a.auth.type": `"header": "X-API-Key", "key": "k"`, "mcpServers.a.auth.token": `"type": "bearer"`,
+	"mcpServers.a.auth.header": `"type": "api_key", "key": "k"`, "mcpServers.a.auth.key": `"type": "api_key", "header": "X-API-Key"`,
+	"mcpServers.a.auth.token_url":     `"type": "oauth2_client_credentials", "client_id": "i", "client_secret": "s"`,
+	"mcpServers.a.auth.client_id":     `"type": "oauth2_client_credentials", "token_url": "https://h/token", "client_secret": "s"`,
+	"mcpServers.a.auth.client_secret": `"type": "oauth2_client_credentials", "token_url": "https://h/token", "client_id": "i"`,
+	"mcpServers.a.auth":               `"url": "http://h/mcp"`,
+	"mcpServers.a.auth.scopes":        clientCredentials, "mcpServers.a.auth.params": clientCredentials, "mcpServers.a.auth.timeout": clientCredentials,
+	"agents.a.tool": `"kind": "mcp", "command": "/x"`, "agents.a.argument": `"kind": "mcp", "command": "/x"`,
 }
 
 // TestEveryKeyIsRead proves that no key is accepted without effect: the example of each changes what is loaded.

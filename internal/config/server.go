@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"io/fs"
-	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -38,7 +37,7 @@ func (r *reader) server(at place, m member) *Server {
 	if off := entry.get("disabled"); off != nil && off.value.kind == kindBool && off.value.text == "true" {
 		r.lax = true
 	}
-	readFields(r, at, entry, serverFields, d, serverLater...)
+	readFields(r, at, entry, serverFields, d)
 	if entry.kind == kindObject {
 		r.finishServer(at, m, entry, d)
 	}
@@ -157,7 +156,7 @@ func (r *reader) envFileFault(d *draft, line int, f fault, err error) {
 
 // withoutEffect tells of settings that the transport has no use for. Empty ones are what templates of editors leave.
 func (r *reader) withoutEffect(at place, entry *node, d *draft) {
-	idle, other := []string{"headers", "auth_token", "message_url"}, "command"
+	idle, other := []string{"headers", "auth_token", "auth", "message_url"}, "command"
 	if d.Transport != TransportStdio {
 		idle, other = []string{"args", "env", "env_file", "inherit_env", "cwd"}, "url"
 	}
@@ -175,21 +174,5 @@ func (r *reader) withoutEffect(at place, entry *node, d *draft) {
 	}
 	if d.Transport != TransportStdio {
 		r.checkSignIn(at, entry, d)
-	}
-}
-
-// checkSignIn refuses a credential that is given twice.
-func (r *reader) checkSignIn(at place, entry *node, d *draft) {
-	m := entry.get("auth_token")
-	if m == nil {
-		return
-	}
-	for name := range d.Headers {
-		if strings.EqualFold(name, "Authorization") {
-			r.mistake(at.member(*m), m.line, "says the same as the header Authorization; keep one")
-		}
-	}
-	if u, err := url.Parse(d.URL.Reveal()); err == nil && u.User != nil {
-		r.mistake(at.member(*m), m.line, "says the same as the user in the url; keep one")
 	}
 }

@@ -91,6 +91,8 @@ var serverFields = []field[draft]{
 		def: "none", read: readHeaders, show: showHeaders},
 	{key: "auth_token", typ: "string", doc: "Sent to `url` as `Authorization: Bearer ...`.", example: `"${TOKEN:-none}"`,
 		def: "none", read: readAuthToken, show: showAuthToken},
+	{key: "auth", typ: "object", doc: "Another way of signing in at `url`.", example: `{"type": "api_key", "header": "X-API-Key", "key": "${API_KEY:-none}"}`,
+		def: "see below", read: readSignIn, show: showSignIn},
 	boolField("forward_caller_auth", "The server gets the client's own `Authorization` header, in a connection that serves no other credential. `auth_token` or such a header in `headers` wins over it. Clients must then sign in here with another header (`proxy.auth.header`).", `true`,
 		func(d *draft) *bool { return &d.ForwardCallerAuth }),
 	textsField("forward_headers", "Headers of the client's request that the server gets too: as headers, or over stdio under `forwarded_headers` in `_meta`. Credentials and headers of the protocol cannot be forwarded.", `["X-Request-Id"]`,
@@ -151,11 +153,6 @@ var serverFields = []field[draft]{
 		def: "none", read: readTools, show: showTools},
 	{key: "request_meta", typ: "object", doc: "Members added to `_meta` of every request to the server. Numbers are kept to the digit.",
 		example: `{"tenant": "blue"}`, def: "none", read: readRequestMeta, show: showRequestMeta},
-}
-
-// serverLater are keys of a server that another version will know.
-var serverLater = []string{
-	"auth",
 }
 
 func withDefault[T any](def string, f field[T]) field[T] {

@@ -44,6 +44,8 @@ type Server struct {
 	URL       Secret // used verbatim; may carry credentials in its query
 	Headers   map[string]Secret
 	AuthToken Secret
+	// SignIn is another way of signing in; its type is empty where there is none.
+	SignIn SignIn
 	// MessageURL takes the place of the path that a server of the type sse announces to post to; it may be relative to URL.
 	MessageURL string
 	// ForwardHeaders are the headers of clients that the server gets, in canonical form: as headers over HTTP, under
