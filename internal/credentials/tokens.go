@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type Tokens struct {
 
 	mu       sync.Mutex
 	token    string
+	given    [2]string // the newest tokens, for Hide
 	renew    time.Time // when another is fetched; zero for never
 	expires  time.Time // zero for never
 	fetching chan struct{}
@@ -140,6 +142,18 @@ func (t *Tokens) Refused(token string) bool {
 	return true
 }
 
+// Hide takes the tokens that are or were just in use out of a text that people read.
+func (t *Tokens) Hide(text string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, token := range t.given {
+		if token != "" {
+			text = strings.ReplaceAll(text, token, "<secret>")
+		}
+	}
+	return text
+}
+
 // fetch asks for a token in the background: whoever needed it may go away, and others wait as well. t.mu is held.
 func (t *Tokens) fetch() {
 	done := make(chan struct{})
@@ -182,6 +196,7 @@ func (t *Tokens) took(token *oauth2.Token, err error, now time.Time) {
 	}
 	t.token, t.expires, t.renew = token.AccessToken, token.Expiry, time.Time{}
 	t.failed, t.retry, t.delay = nil, time.Time{}, 0
+	t.given[0], t.given[1] = t.token, t.given[0]
 	if !t.expires.IsZero() {
 		t.renew = t.expires.Add(-min(renewEarly, t.expires.Sub(now)/2))
 	}

@@ -199,6 +199,9 @@ func TestATokenThatIsRefused(t *testing.T) {
 			}
 		}
 		gives(t, tokens, "token-2")
+		if got := tokens.Hide("token-1, token-2 and token-3"); got != "<secret>, <secret> and token-3" {
+			t.Errorf("of two tokens it leaves %q", got)
+		}
 		if !tokens.Refused("token-1") {
 			t.Error("one that came late is not told of the new one")
 		}

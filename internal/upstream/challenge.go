@@ -34,7 +34,7 @@ func (c *httpConn) refusal(resp *http.Response, text string) *statusError {
 		return e
 	}
 	if !c.env.callers {
-		e.text += " (check auth_token and headers)"
+		e.text += " (check auth, auth_token and headers)"
 		return e
 	}
 	e.challenge = &Challenge{Status: e.code}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/credentials"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -69,8 +70,8 @@ func staticHeaders(cfg *config.Server) http.Header {
 		"Accept":       {"application/json, text/event-stream"},
 		"User-Agent":   {"mcp-proxy"},
 	}
-	if t := cfg.AuthToken.Reveal(); t != "" {
-		h.Set("Authorization", "Bearer "+t)
+	if name, value := cfg.SignInHeader(); name != "" {
+		h.Set(name, value.Reveal())
 	}
 	for k, v := range cfg.Headers {
 		if k = http.CanonicalHeaderKey(k); !protocolHeaders[k] {
@@ -219,6 +220,10 @@ func (c *httpConn) transportError(err error) error {
 func (c *httpConn) lostOnTheWay(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	var noToken *credentials.Error
+	if errors.As(err, &noToken) {
+		return &Error{Upstream: c.env.id, Reason: ReasonUnavailable, Err: noToken}
 	}
 	err = c.env.mask.error(withoutURL(err))
 	var op *net.OpError

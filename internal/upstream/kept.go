@@ -65,6 +65,10 @@ func (u *Upstream) CatalogKey() string {
 		fmt.Fprintf(h, " h%q %q", name, c.Headers[name].Reveal())
 	}
 	fmt.Fprintf(h, " %q", c.AuthToken.Reveal())
+	if c.SignIn.Type != "" {
+		name, value := c.SignInHeader()
+		fmt.Fprintf(h, " s%q %q %q %q %q", name, value.Reveal(), c.SignIn.TokenURL.Reveal(), c.SignIn.ClientID, c.SignIn.Scopes)
+	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 

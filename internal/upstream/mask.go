@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/credentials"
 )
 
 // masker replaces what is secret of an upstream in texts that people read: servers say their credentials to everybody,
@@ -15,7 +16,11 @@ import (
 type masker struct {
 	replacer *strings.Replacer
 	longest  int // secret, in bytes
+	tokens   *credentials.Tokens
 }
+
+// longestToken is as long as a token may be that is hidden where a text is cut.
+const longestToken = 4 << 10
 
 func newMasker(secrets []string) *masker {
 	m := &masker{}
@@ -29,9 +34,20 @@ func newMasker(secrets []string) *masker {
 	return m
 }
 
+// with hides the tokens of an authorization server too.
+func (m *masker) with(tokens *credentials.Tokens) *masker {
+	if tokens != nil {
+		m.tokens, m.longest = tokens, max(m.longest, longestToken)
+	}
+	return m
+}
+
 func (m *masker) text(s string) string {
 	if m == nil {
 		return s
+	}
+	if m.tokens != nil {
+		s = m.tokens.Hide(s)
 	}
 	return m.replacer.Replace(s)
 }
@@ -93,6 +109,9 @@ func secretValues(cfg *config.Server) []string {
 		}
 	}
 	add(cfg.AuthToken.Reveal())
+	for _, v := range cfg.SignIn.Secrets() {
+		add(v.Reveal())
+	}
 	for _, v := range cfg.Headers {
 		scheme, credential, _ := strings.Cut(v.Reveal(), " ")
 		add(v.Reveal())

@@ -64,7 +64,7 @@ func TestServersThatCannotBeReached(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			}}).URL
-		}, "check auth_token and headers"},
+		}, "check auth, auth_token and headers"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := startReal(t, newRig(t), urlConfig(c.url(t)))

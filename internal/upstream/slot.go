@@ -116,7 +116,7 @@ func (s *slot) mask() *masker {
 	if s.creds == nil {
 		return s.u.mask
 	}
-	return newMasker(append(secretValues(s.u.cfg), s.creds.secrets()...))
+	return newMasker(append(secretValues(s.u.cfg), s.creds.secrets()...)).with(s.u.tokens)
 }
 
 // live makes a connection and returns when it is of no more use, with the reason.

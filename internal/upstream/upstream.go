@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
+	"github.com/mcp-proxy/mcp-proxy/internal/credentials"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream/process"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream/roundtrip"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
@@ -62,7 +64,8 @@ type Upstream struct {
 	cfg     *config.Server
 	opts    Options
 	log     *zap.Logger
-	rt      *roundtrip.Transport
+	rt      transport
+	tokens  *credentials.Tokens // by which the proxy signs in; nil where it has none
 	serve   InProcess
 	version string
 	mask    *masker
@@ -105,6 +108,33 @@ type Upstream struct {
 	sparedUntil time.Time
 }
 
+// transport makes the requests to an upstream behind HTTP.
+type transport interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
+
+// reach readies what requests to the upstream go through.
+func (u *Upstream) reach() {
+	if u.cfg.Transport != config.TransportHTTP && u.cfg.Transport != config.TransportSSE {
+		return
+	}
+	base := roundtrip.New()
+	u.rt = base
+	s := &u.cfg.SignIn
+	if s.Type != config.SignInClientCredentials {
+		return
+	}
+	params := make(map[string]string, len(s.Params))
+	for name, v := range s.Params {
+		params[name] = v.Reveal()
+	}
+	u.tokens = credentials.New(credentials.ClientCredentials{TokenURL: s.TokenURL.Reveal(), ClientID: s.ClientID, ClientSecret: s.ClientSecret.Reveal(),
+		Scopes: s.Scopes, Params: params, Timeout: s.Timeout, Transport: base})
+	u.rt = &credentials.Transport{Base: base, Tokens: u.tokens}
+	u.mask.with(u.tokens)
+}
+
 // New makes an upstream that is not started yet.
 func New(cfg *config.Server, opts Options) *Upstream {
 	u := &Upstream{
@@ -113,9 +143,7 @@ func New(cfg *config.Server, opts Options) *Upstream {
 		changed: make(chan struct{}), wishes: newWishes(), wishesOf: map[string]*wishes{}, first: make(chan struct{}), bound: boundHeaders(cfg),
 	}
 	u.ctx, u.cancel = context.WithCancel(context.Background())
-	if cfg.Transport == config.TransportHTTP || cfg.Transport == config.TransportSSE {
-		u.rt = roundtrip.New()
-	}
+	u.reach()
 	u.gate.limit, u.gate.queue, u.gate.patience = cfg.MaxConcurrency, cfg.MaxQueue, cfg.CallTimeout
 	if cfg.Serialize {
 		u.single.limit, u.single.queue, u.single.patience = 1, cfg.MaxQueue, cfg.CallTimeout
@@ -178,6 +206,9 @@ func (u *Upstream) Stop() {
 	u.cancel()
 	u.runs.Stop()
 	u.off.Stop()
+	if u.tokens != nil {
+		u.tokens.Stop()
+	}
 	if u.rt != nil {
 		u.rt.CloseIdleConnections()
 	}
