@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/zap"
@@ -17,113 +16,6 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/count"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
-
-// roundTripper is a server without a network. It keeps what it was sent.
-type roundTripper struct {
-	serve func(n int, r *http.Request, body string) (*http.Response, error)
-
-	mu   sync.Mutex
-	seen []string // verb, path and body of each request
-	got  []http.Header
-}
-
-func (rt *roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
-	body := ""
-	if r.Body != nil {
-		b, _ := io.ReadAll(r.Body)
-		body = string(b)
-	}
-	rt.mu.Lock()
-	n := len(rt.seen)
-	rt.seen = append(rt.seen, strings.TrimSpace(r.Method+" "+r.URL.Path+" "+body))
-	rt.got = append(rt.got, r.Header.Clone())
-	rt.mu.Unlock()
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	resp, err := rt.serve(n, r, body)
-	if resp != nil {
-		resp.Request = r
-	}
-	return resp, err
-}
-
-func (rt *roundTripper) requests() []string {
-	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	return append([]string(nil), rt.seen...)
-}
-
-// respond makes a response; pairs are header names and values.
-func respond(status int, kind, body string, pairs ...string) *http.Response {
-	h := http.Header{}
-	if kind != "" {
-		h.Set("Content-Type", kind)
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		h.Set(pairs[i], pairs[i+1])
-	}
-	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body))}
-}
-
-const (
-	jsonType = "application/json"
-	sseType  = "text/event-stream"
-)
-
-func httpConfig() *config.Server {
-	cfg := serverConfig(config.TransportHTTP)
-	cfg.URL = "http://server.test/mcp?key=hidden"
-	return cfg
-}
-
-func testHTTPConn(t *testing.T, r *rig, rt http.RoundTripper, peer *Peer) *httpConn {
-	t.Helper()
-	c, err := newHTTPConn(r.env, httpConfig(), rt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if peer != nil {
-		c.negotiated(peer)
-	}
-	t.Cleanup(c.Close)
-	return c
-}
-
-var (
-	legacyPeer = &Peer{Era: wire.Legacy, Version: wire.Rev20250618}
-	modernPeer = &Peer{Era: wire.Modern, Version: wire.Rev20260728}
-)
-
-const call7 = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t"}}`
-
-// exchanged runs one call and tells in one line what came of it.
-func exchanged(ctx context.Context, t *testing.T, c conn) string {
-	t.Helper()
-	x, err := c.Start(ctx, &Outgoing{ID: 7, Method: "tools/call", Name: "t", Frame: []byte(call7)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Close(false)
-	var out []string
-	for {
-		f, err := x.Next(ctx)
-		var e *Error
-		switch {
-		case errors.As(err, &e):
-			return strings.Join(append(out, string(e.Reason)+": "+e.Error()), " ")
-		case err != nil:
-			return strings.Join(append(out, err.Error()), " ")
-		case f.Kind == wire.KindResponse:
-			return strings.Join(append(out, string(f.Result.Of(f.Raw))), " ")
-		case f.Kind == wire.KindError:
-			return strings.Join(append(out, "error "+string(f.Error.Of(f.Raw))), " ")
-		}
-		out = append(out, f.Method)
-	}
-}
-
-func event(data string) string { return "event: message\ndata: " + data + "\n\n" }
 
 // What a server may send as the answer to a POST, and what the caller gets of it.
 func TestAnswersToAPost(t *testing.T) {
@@ -319,85 +211,6 @@ func TestACallWhoseTimePassesTellsTheCause(t *testing.T) {
 	}}
 	if got := exchanged(ctx, t, testHTTPConn(t, newRig(t), rt, legacyPeer)); got != errSessionLost.Error() {
 		t.Errorf("got %s", got)
-	}
-}
-
-// A server that lost our session has not run the call: the handshake is done again, once for all, and the call is sent
-// once more.
-func TestALostSessionIsReplacedOnce(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		serve     func(session string) *http.Response
-		redo      error
-		want      string
-		calls     int
-		wantsLost int
-	}{
-		{"lost once", func(s string) *http.Response {
-			if s == "new" {
-				return respond(200, jsonType, `{"jsonrpc":"2.0","id":7,"result":{}}`)
-			}
-			return respond(404, "", "")
-		}, nil, "{}", 2, 1},
-		{"lost again", func(string) *http.Response { return respond(404, "", "") }, nil, "unavailable: the upstream no longer knows our session", 2, 1},
-		{"no new one", func(string) *http.Response { return respond(404, "", "") }, errors.New("refused"), "unavailable: the upstream no longer knows our session\nrefused", 1, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			rt := &roundTripper{serve: func(_ int, r *http.Request, _ string) (*http.Response, error) {
-				if r.Method != http.MethodPost {
-					return respond(405, "", ""), nil
-				}
-				return c.serve(r.Header.Get("Mcp-Session-Id")), nil
-			}}
-			conn := testHTTPConn(t, newRig(t), rt, legacyPeer)
-			old, fresh, lost := "old", "new", 0
-			conn.session.Store(&old)
-			conn.lost = func() { lost++ }
-			conn.redo = func(context.Context, *httpConn) error {
-				if c.redo == nil {
-					conn.session.Store(&fresh)
-				}
-				return c.redo
-			}
-			if got := exchanged(t.Context(), t, conn); !strings.HasPrefix(got, c.want) {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-			conn.wg.Stop()
-			posts := 0
-			for _, s := range rt.requests() {
-				if strings.HasPrefix(s, "POST") {
-					posts++
-				}
-			}
-			if posts != c.calls || lost != c.wantsLost {
-				t.Errorf("%d posts and %d replaced sessions, want %d and %d", posts, lost, c.calls, c.wantsLost)
-			}
-		})
-	}
-}
-
-// A call that gives up while the session is being replaced leaves the next one the chance to replace it.
-func TestGivingUpWhileASessionIsReplaced(t *testing.T) {
-	rt := &roundTripper{serve: func(_ int, r *http.Request, _ string) (*http.Response, error) {
-		switch {
-		case r.Method != http.MethodPost:
-			return respond(405, "", ""), nil
-		case r.Header.Get("Mcp-Session-Id") == "new":
-			return respond(200, jsonType, `{"jsonrpc":"2.0","id":7,"result":{}}`), nil
-		}
-		return respond(404, "", ""), nil
-	}}
-	conn := testHTTPConn(t, newRig(t), rt, legacyPeer)
-	old, fresh := "old", "new"
-	conn.session.Store(&old)
-	ctx, cancel := context.WithCancel(t.Context())
-	conn.redo = func(ctx context.Context, _ *httpConn) error { cancel(); return ctx.Err() }
-	if got := exchanged(ctx, t, conn); got == "{}" {
-		t.Errorf("the first call got %s", got)
-	}
-	conn.redo = func(context.Context, *httpConn) error { conn.session.Store(&fresh); return nil }
-	if got := exchanged(t.Context(), t, conn); got != "{}" {
-		t.Errorf("the second call got %s", got)
 	}
 }
 
