@@ -260,6 +260,9 @@ func (a *App) hang(opts httpd.Options) error {
 	a.makeDoor = func(c *config.Config) (*httpd.Door, error) {
 		o := opts
 		o.Proxy, o.Auth = c.Proxy, auth.New(c.Proxy.Auth)
+		if c.Proxy.AdminAuth.Mode != "" {
+			o.AdminAuth = auth.New(c.Proxy.AdminAuth)
+		}
 		return httpd.New(o)
 	}
 	door, err := a.makeDoor(a.config())

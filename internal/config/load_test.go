@@ -162,6 +162,9 @@ func TestOpenListener(t *testing.T) {
 		`{"listen":"0.0.0.0:8080","auth":{"header":"X-Key"}}`:                                             1,
 		`{"listen":"0.0.0.0:8080","auth":{"tokens":[{"name":"a","token":"${TOKEN}"}]}}`:                   0,
 		`{"listen":"127.0.0.1:1","admin_listen":"127.0.0.1:1"}`:                                           1,
+		`{"admin_listen":"0.0.0.0:9090"}`:                                                                 1,
+		`{"admin_listen":"0.0.0.0:9090","admin_auth":{"mode":"none"}}`:                                    0,
+		`{"admin_listen":"0.0.0.0:9090","admin_auth":{"tokens":[{"name":"a","token":"t"}]}}`:              0,
 		`{"auth":{"tokens":[{"name":"a","token":"t","profile":"p"}]},"profiles":{"p":{"servers":["a"]}}}`: 0,
 	} {
 		l := loadText(t, `{"mcpServers":{"a":{"command":"/x"}},"proxy":`+proxy+`}`, variables{"TOKEN": "t"})

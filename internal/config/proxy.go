@@ -53,14 +53,17 @@ func (r *reader) finishProxy(root *node, cfg *Config, o Options) {
 		r.refuse(at, line, "%v", err)
 	}
 	if p.AdminListen == "" {
+		if at, line = section.placeOf("admin_auth"); p.AdminAuth.Mode != "" {
+			r.warn(at, line, "has no effect without admin_listen")
+		}
 		return
 	}
 	at, line = section.placeOf("admin_listen")
 	switch host, err := splitListen(p.AdminListen); {
 	case err != nil:
 		r.refuse(at, line, "%v", err)
-	case !isLoopback(host):
-		r.refuse(at, line, "must be a loopback address such as 127.0.0.1:9090: whoever reaches it may stop and reload servers")
+	case !isLoopback(host) && p.AdminAuth.Mode == "":
+		r.refuse(at, line, `can be reached from outside this machine and proxy.admin_auth is not set: give it tokens ("admin_auth": {"tokens": [...]}), or make it a loopback address such as 127.0.0.1:9090`)
 	case p.AdminListen == p.Listen && p.Listen != "127.0.0.1:0":
 		r.refuse(at, line, "is the same address as listen")
 	}

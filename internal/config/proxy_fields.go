@@ -116,7 +116,7 @@ var logFields = []field[Log]{
 
 var proxyFields = []field[Proxy]{
 	textField("listen", "Address to serve at: `host:port`, or `unix:/path` for a unix socket. An address that other machines reach needs `auth`.", `"127.0.0.1:9000"`, func(p *Proxy) *string { return &p.Listen }),
-	withDefault("none", textField("admin_listen", "Second address for metrics, status and reload; loopback only.", `"127.0.0.1:9090"`, func(p *Proxy) *string { return &p.AdminListen })),
+	withDefault("none", textField("admin_listen", "Second address for metrics, status and reload. One that other machines reach needs `admin_auth`.", `"127.0.0.1:9090"`, func(p *Proxy) *string { return &p.AdminListen })),
 	{key: "socket_mode", typ: "string", doc: "Permissions of a unix socket, in octal digits.", example: `"0660"`, def: "`0600`",
 		read: readSocketMode, value: func(p *Proxy) any { return fmt.Sprintf("%04o", p.SocketMode) }},
 	withDefault("none", textField("public_url", "The address clients use, where a reverse proxy stands in front.", `"https://mcp.example.com"`,
@@ -134,6 +134,8 @@ var proxyFields = []field[Proxy]{
 	boolField("allow_stdio", "Whether programs may be started at all; `false` refuses every server with a `command`.", `false`, func(p *Proxy) *bool { return &p.AllowStdio }),
 	{key: "auth", typ: "object", doc: "Who may use the proxy.", example: `{"tokens": [{"name": "alice", "token": "${ALICE_TOKEN:-none}"}]}`,
 		def: "see below", read: readAuth, show: func(s *shower, canon, key string, p *Proxy) { showGroup(s, canon, key, authFields, &p.Auth) }},
+	{key: "admin_auth", typ: "object", doc: "Who may use `admin_listen`: the keys of `auth`. Without it a loopback address is open to everybody on this machine, but for a reload, which asks for a credential of `auth`.", example: `{"tokens": [{"name": "prometheus", "token": "${METRICS_TOKEN:-none}"}]}`,
+		def: "none", read: readAdminAuth, show: showAdminAuth},
 	textsField("allowed_origins", "Web pages that may call the proxy; `*` is all.", `["https://app.example.com"]`, func(p *Proxy) *[]string { return &p.AllowedOrigins }, isOrigin),
 	textsField("allowed_hosts", "Host names the proxy answers to besides its own address, as behind a reverse proxy.", `["mcp.example.com"]`,
 		func(p *Proxy) *[]string { return &p.AllowedHosts }, isHost),
@@ -151,7 +153,7 @@ var proxyFields = []field[Proxy]{
 
 // proxyLater and topLater are keys that another version will know.
 var (
-	proxyLater = []string{"tracing", "admin_auth", "elicitation"}
+	proxyLater = []string{"tracing", "elicitation"}
 	topLater   []string
 )
 
@@ -235,8 +237,9 @@ func readTokens(r *reader, at place, n *node, a *Auth) {
 }
 
 // readAuth reads the section and settles the mode.
-func readAuth(r *reader, at place, n *node, p *Proxy) {
-	a := &p.Auth
+func readAuth(r *reader, at place, n *node, p *Proxy) { readAuthInto(r, at, n, &p.Auth) }
+
+func readAuthInto(r *reader, at place, n *node, a *Auth) {
 	readFields(r, at, n, authFields, a, "jwt", "type")
 	if n.kind != kindObject {
 		return
@@ -250,6 +253,25 @@ func readAuth(r *reader, at place, n *node, p *Proxy) {
 		r.mistake(at.member(*tokens), tokens.line, "are given, but mode is none: say tokens, or leave them out")
 	case a.Mode == AuthTokens && !some:
 		r.mistake(at, n.line, "mode is tokens, but no tokens are given")
+	}
+}
+
+func readAdminAuth(r *reader, at place, n *node, p *Proxy) {
+	p.AdminAuth.Header = authorization
+	readAuthInto(r, at, n, &p.AdminAuth)
+	if n.kind == kindObject && p.AdminAuth.Mode == "" {
+		r.mistake(at, n.line, `needs tokens, or "mode": "none" if everybody may use admin_listen`)
+	}
+	for i, t := range p.AdminAuth.Tokens {
+		if t.Profile != "" {
+			r.mistake(at.member(*n.get("tokens")).index(i), n.get("tokens").value.items[i].line, "has a profile; profiles are for clients")
+		}
+	}
+}
+
+func showAdminAuth(s *shower, canon, key string, p *Proxy) {
+	if p.AdminAuth.Mode != "" {
+		showGroup(s, canon, key, authFields, &p.AdminAuth)
 	}
 }
 

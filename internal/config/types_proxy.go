@@ -7,8 +7,10 @@ import (
 
 // Proxy is the section "proxy": everything that is not about one upstream.
 type Proxy struct {
-	Listen        string
-	AdminListen   string
+	Listen      string
+	AdminListen string
+	// AdminAuth is who may use the admin listener. Its mode is empty where the configuration does not say.
+	AdminAuth     Auth
 	SocketMode    fs.FileMode // of a unix socket that is listened at
 	PublicURL     string
 	Server        ServerInfo

@@ -16,7 +16,7 @@ type guarded func(w http.ResponseWriter, r *http.Request, who auth.Principal)
 
 // mcp puts the steps of an MCP request together, in the order that routes.go tells.
 func (d *Door) mcp(find finder) http.HandlerFunc {
-	return d.crossOrigin(d.authenticate(d.bound(d.limitBody(d.endpoint(find)))))
+	return d.crossOrigin(d.clients().authenticate(d.bound(d.limitBody(d.endpoint(find)))))
 }
 
 // enter is around everything else: it sees to it that no panic ends the process, and writes the access log.
@@ -76,55 +76,6 @@ func (d *Door) admit(l *listener, rec *recorder, r *http.Request) bool {
 
 func isProbe(path string) bool {
 	return path == "/healthz" || path == "/readyz" || path == "/healthz/" || path == "/readyz/"
-}
-
-// authenticate finds out who is calling and takes the credential off the request, so that nobody can forward it.
-func (d *Door) authenticate(next guarded) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		who, err := d.opt.Auth.Authenticate(r.Header)
-		if err != nil {
-			d.challenge(w, err)
-			return
-		}
-		if d.opt.Auth.Required() {
-			delete(r.Header, d.opt.Auth.Header())
-		}
-		next(w, r, who)
-	}
-}
-
-// challenge answers 401. RFC 6750, section 3.1: an error code only where a credential was sent.
-func (d *Door) challenge(w http.ResponseWriter, err error) {
-	value, reason := `Bearer realm="mcp-proxy"`, refusedNoCredential
-	if !errors.Is(err, auth.ErrMissing) {
-		value += `, error="invalid_token"`
-		reason = refusedCredential
-	}
-	w.Header().Add("Www-Authenticate", value)
-	wants := "Authorization: Bearer <token>"
-	if h := d.opt.Auth.Header(); h != "Authorization" {
-		wants = h + ": <token>"
-	}
-	d.refuseAt(w, reason, refusal{status: http.StatusUnauthorized, code: codeInvalidRequest, reason: "denied",
-		message: "Not authorized: " + err.Error() + ". Send a token of this proxy in the header " + wants + "."})
-}
-
-// operator guards the pages that tell about everything: callers who are bound to a profile may not see them.
-func (d *Door) operator(next http.HandlerFunc) http.HandlerFunc {
-	return d.authenticate(func(w http.ResponseWriter, r *http.Request, who auth.Principal) {
-		if who.Profile != "" {
-			d.refuseAt(w, refusedProfile, refusal{status: http.StatusForbidden, code: codeInvalidRequest, reason: "denied",
-				message: "This token is bound to a profile and does not open this page."})
-			return
-		}
-		next(w, r)
-	})
-}
-
-// mayOperate tells whether operator would let this request pass.
-func (d *Door) mayOperate(r *http.Request) bool {
-	who, err := d.opt.Auth.Authenticate(r.Header)
-	return err == nil && who.Profile == ""
 }
 
 // sameOriginOnly guards what changes something: a web page of another origin, allowed to speak MCP or not, must not.

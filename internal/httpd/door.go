@@ -42,13 +42,15 @@ type MCP interface {
 	Serve(w http.ResponseWriter, r *http.Request, ep Endpoint, who auth.Principal)
 }
 
-// Options are what a door is made of. All but Log, Tool, Reload, Draining, Limit and Version are required.
+// Options are what a door is made of. All but Log, AdminAuth, Tool, Reload, Draining, Limit and Version are required.
 type Options struct {
 	Proxy    config.Proxy
 	Log      *zap.Logger
 	Registry *prometheus.Registry // what /metrics shows, and where our own metrics go
 	Auth     *auth.Authenticator
-	MCP      MCP
+	// AdminAuth is who may use the admin listener; nil for everybody who reaches it over loopback, and Auth otherwise.
+	AdminAuth *auth.Authenticator
+	MCP       MCP
 	// Status is asked at every look at /readyz, / and /api/v1/status.
 	Status func() Status
 	// Tool serves a call of one tool without the protocol, at the endpoint of a view; nil means that there is no such
@@ -103,7 +105,7 @@ func New(o Options) (*Door, error) {
 	if o.AdminListen == "" {
 		return d, nil
 	}
-	admin, err := newListener(o.AdminListen, o.Proxy, o.Auth.Required())
+	admin, err := newListener(o.AdminListen, o.Proxy, d.admins().auth.Required())
 	if err != nil {
 		return nil, fmt.Errorf("the admin listening address: %w", err)
 	}

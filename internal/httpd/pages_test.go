@@ -55,6 +55,40 @@ func TestPagesOnTheMainListener(t *testing.T) {
 	}
 }
 
+// An admin listener with credentials of its own knows nobody else, wherever it listens.
+func TestAnAdminListenerWithCredentialsOfItsOwn(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:9090", "0.0.0.0:9090"} {
+		h := open(t, withTokens(""), func(_ *house, o *Options) {
+			o.AdminListen = addr
+			o.AdminAuth = auth.New(config.Auth{Mode: config.AuthTokens, Header: "X-Ops", Tokens: []config.Token{{Name: "ops", Token: "ops-secret"}}})
+			o.Reload = func(context.Context) error { return nil }
+		})
+		h.status = trouble()
+		for who, want := range map[string]int{"X-Ops: ops-secret": http.StatusOK, "X-Ops: alice-secret": http.StatusUnauthorized,
+			"Authorization: Bearer alice-secret": http.StatusUnauthorized, "Authorization: Bearer ops-secret": http.StatusUnauthorized, "X-None: 1": http.StatusUnauthorized} {
+			for _, path := range operatorPages() {
+				if a := h.ask("GET", h.admin+path, "", who); a.StatusCode != want {
+					t.Errorf("%s: %s with %q: HTTP %d", addr, path, who, a.StatusCode)
+				}
+			}
+			if a := h.ask("POST", h.admin+"/-/reload", "", who); a.StatusCode != want {
+				t.Errorf("%s: a reload with %q: HTTP %d", addr, who, a.StatusCode)
+			}
+			if a := h.ask("GET", h.admin+"/readyz", "", who); a.StatusCode != http.StatusOK || strings.Contains(a.body, `"bad"`) != (want == http.StatusOK) {
+				t.Errorf("%s: /readyz with %q: HTTP %d %s", addr, who, a.StatusCode, a.body)
+			}
+		}
+		if a := h.ask("GET", h.admin+"/healthz", ""); a.StatusCode != http.StatusOK {
+			t.Errorf("%s: /healthz: HTTP %d", addr, a.StatusCode)
+		}
+		if a := h.ask("GET", h.admin+"/", "", "Accept: text/html", "Authorization: Basic "+base64.StdEncoding.EncodeToString([]byte("me:ops-secret"))); a.StatusCode != http.StatusOK {
+			t.Errorf("%s: a browser with the password: HTTP %d", addr, a.StatusCode)
+		}
+		// Clients go on with their own.
+		h.rpcError(h.ask("POST", h.url+"/mcp", "", "X-Ops: ops-secret"), http.StatusUnauthorized)
+	}
+}
+
 func TestPagesMoveToTheAdminListener(t *testing.T) {
 	h := open(t, withTokens(""), withAdmin, func(_ *house, o *Options) { o.Reload = func(context.Context) error { return nil } })
 	h.status = trouble()

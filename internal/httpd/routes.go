@@ -27,43 +27,46 @@ func (d *Door) mainRoutes(l *listener) http.Handler {
 	both(r, "/profiles/{name}/mcp", d.mcp(named(KindProfile)))
 	pages(r, "/healthz", healthz)
 	pages(r, "/readyz", d.readyz(func(req *http.Request) bool {
-		return !d.hasAdmin() && l.hostAllowed(req.Host) && d.mayOperate(req)
+		return !d.hasAdmin() && l.hostAllowed(req.Host) && d.clients().mayOperate(req)
 	}))
 	if !d.hasAdmin() {
-		d.operatorRoutes(r, l, d.browsable)
+		d.operatorRoutes(r, l, d.clients(), d.clients().browsable)
 	}
 	return r
 }
 
-// adminRoutes are the paths of the listener for operators. On loopback the pages are open to everybody who can reach
-// it; on any other address the callers are asked for the same credential as on the main listener.
+// adminRoutes are the paths of the listener for operators. On loopback, unless there are credentials for it, the pages are
+// open to everybody who can reach it; on any other address the callers are asked for a credential.
 func (d *Door) adminRoutes(l *listener) http.Handler {
-	guard := d.browsable
-	if l.loopback {
+	k := d.admins()
+	open := l.loopback && d.opt.AdminAuth == nil
+	guard := k.browsable
+	if open {
 		guard = func(next http.HandlerFunc) http.HandlerFunc { return next }
 	}
 	r := chi.NewRouter()
 	r.NotFound(notFound)
 	pages(r, "/healthz", healthz)
 	pages(r, "/readyz", d.readyz(func(req *http.Request) bool {
-		return l.hostAllowed(req.Host) && (l.loopback || d.mayOperate(req))
+		return l.hostAllowed(req.Host) && (open || k.mayOperate(req))
 	}))
-	d.operatorRoutes(r, l, guard)
+	d.operatorRoutes(r, l, k, guard)
 	return r
 }
 
-func (d *Door) operatorRoutes(r chi.Router, l *listener, guard func(http.HandlerFunc) http.HandlerFunc) {
+func (d *Door) operatorRoutes(r chi.Router, l *listener, k keeper, guard func(http.HandlerFunc) http.HandlerFunc) {
 	pages(r, "/metrics", guard(d.metricsPage()))
 	pages(r, "/api/v1/status", guard(d.statusJSON))
 	pages(r, "/", guard(d.statusPage))
 	if d.opt.Tool != nil {
-		call := d.sameOriginOnly(l, d.authenticate(d.bound(d.limitBody(d.tool))))
+		// A tool is called in a client's name, whatever the listener.
+		call := d.sameOriginOnly(l, d.clients().authenticate(d.bound(d.limitBody(d.tool))))
 		r.Post("/api/v1/tools/{name}/call", call)
 		r.Post("/api/v1/tools/{name}/call/", call)
 	}
 	if d.opt.Reload != nil {
 		// It changes something, so it asks for the credential on every listener.
-		reload := d.sameOriginOnly(l, d.operator(d.reload))
+		reload := d.sameOriginOnly(l, k.operator(d.reload))
 		r.Post("/-/reload", reload)
 		r.Post("/-/reload/", reload)
 	}
