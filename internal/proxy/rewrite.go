@@ -56,6 +56,7 @@ func (c *call) outgoing(extra []member) *upstream.Outgoing {
 	}
 	out := &upstream.Outgoing{ID: c.upID, Method: f.Method, Name: c.mirrored(), Frame: p.Append(make([]byte, 0, p.Len()+1))}
 	out.Pauser, _ = c.req.Sink.(upstream.Pauser)
+	out.Progress = len(c.token) > 0
 	if c.peer.Era == wire.Modern && len(params) > 0 {
 		out.Params = headersFor(params, args)
 	}

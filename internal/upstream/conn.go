@@ -21,6 +21,8 @@ type Outgoing struct {
 	Task string
 	// Quiet says that the request is the proxy's own and asks for nothing that the server could have a question about.
 	Quiet bool
+	// Progress says that the client wants to hear of progress.
+	Progress bool
 	// Params are the further headers of modern HTTP that mirror annotated arguments.
 	Params []Param
 	// Headers are those of the client's request that the upstream gets as well; over stdio they stand in the frame.

@@ -40,7 +40,8 @@ type httpConn struct {
 	wg     group
 	stream context.CancelFunc // ends the standing GET stream
 	stands atomic.Bool        // the server has served a standing stream
-	calls  *mux               // under way; used where all are one client's
+	aside  atomic.Bool        // it has reported progress there
+	calls  *mux               // under way, for what comes for them on the standing stream
 }
 
 func newHTTPConn(e *env, cfg *config.Server, rt http.RoundTripper) (*httpConn, error) {
@@ -146,7 +147,7 @@ func mirror(h http.Header, out *Outgoing, version string) {
 }
 
 func (c *httpConn) Start(_ context.Context, out *Outgoing) (Exchange, error) {
-	if c.own() {
+	if c.own() || c.tellsAside(out) {
 		return c.startOwn(out)
 	}
 	return &httpExchange{c: c, out: out}, nil

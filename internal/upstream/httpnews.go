@@ -125,7 +125,7 @@ func comesLater(status int, been bool) bool {
 }
 
 // news handles a frame that comes beside the streams of the calls. A request that comes this way is nobody's and is
-// refused, unless all calls are one client's.
+// refused, unless all calls are one client's. Progress says itself whose it is.
 func (c *httpConn) news(data []byte) {
 	f, err := c.env.parse(data)
 	if err != nil {
@@ -135,6 +135,8 @@ func (c *httpConn) news(data []byte) {
 	switch {
 	case c.own() && (f.Kind == wire.KindNotification || f.Kind == wire.KindRequest):
 		c.calls.dispatch(f)
+	case f.Kind == wire.KindNotification && f.Method == "notifications/progress":
+		c.progressAside(f)
 	case f.Kind == wire.KindNotification:
 		c.env.peer.Notification(f)
 	case f.Kind == wire.KindRequest:

@@ -8,12 +8,12 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// Many servers ask on the standing stream of their session instead of the stream of the call that they work on. Where
-// others share the session nobody can tell whose such a question is. In a session that is one client's own it goes, as on
-// a child's pipe, to the only call that is unanswered.
+// Many servers ask and report on the standing stream of their session instead of the stream of the call that they work on.
+// Where others share the session nobody can tell whose such a question is. In a session that is one client's own it goes,
+// as on a child's pipe, to the only call that is unanswered. Progress names its call by the token in any session.
 
-// ownExchange is one POST in a session of one client: what comes on it and what comes for it on the standing stream meet
-// in one mailbox.
+// ownExchange is one POST for which something may come on the standing stream: that and what comes on its own meet in one
+// mailbox.
 type ownExchange struct {
 	boxExchange
 	post   *httpExchange
@@ -27,6 +27,20 @@ type ownExchange struct {
 func (c *httpConn) own() bool {
 	p := c.peer.Load()
 	return c.env.own && p != nil && p.Era == wire.Legacy
+}
+
+// tellsAside says whether progress of a request is to be looked for on the standing stream: the client wants to hear of it,
+// or the server is known to report there, and then it is what holds the call open.
+func (c *httpConn) tellsAside(out *Outgoing) bool {
+	return c.stands.Load() && (out.Progress || c.aside.Load())
+}
+
+// progressAside brings progress that came on the standing stream to its call.
+func (c *httpConn) progressAside(f *wire.Frame) {
+	if _, ok := wire.ParseUpstreamID(f.Body.Get(f.Raw, "progressToken").Of(f.Raw)); ok {
+		c.aside.Store(true)
+	}
+	c.calls.dispatch(f)
 }
 
 func (c *httpConn) startOwn(out *Outgoing) (Exchange, error) {

@@ -1,7 +1,9 @@
 package door
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
@@ -58,5 +60,84 @@ func TestProgressThatBelongsToNobodyReachesNobody(t *testing.T) {
 	}
 	if n := dropped(p); n == 0 {
 		t.Error("what was dropped is not counted")
+	}
+}
+
+// astray is a server that reports progress of its calls on the standing stream of the session in place of the call's own,
+// as many do.
+func astray() *testmcp.Server {
+	s := server([]string{"legacy"})
+	s.Tools = append(s.Tools, testmcp.SimpleTool("astray", func(c *testmcp.Call) {
+		for step := range 4 {
+			c.Elsewhere(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d,"message":%q}}`, c.Token(), step+1, c.Args("text").Str()))
+			if !c.Until(fmt.Sprint(c.Args("signal").Str(), step)) {
+				return
+			}
+		}
+		c.Text(c.Args("text").Str())
+	}))
+	return s
+}
+
+// TestProgressOnTheStandingStreamReachesItsCaller: the token says whose it is, though everybody shares the stream.
+func TestProgressOnTheStandingStreamReachesItsCaller(t *testing.T) {
+	t.Parallel()
+	h := testmcp.ServeHTTP(t, astray(), testmcp.HTTPOptions{})
+	p := start(t, "", map[string]string{"up": h.Entry()})
+	h.Rec.Wait(t, func(r testmcp.Record) bool { return r.Kind == testmcp.Request && r.Text == "GET /mcp" })
+	running := map[string]*testmcp.Stream{}
+	for _, e := range eras {
+		for _, n := range []string{"one", "two"} {
+			text := e.name + " " + n
+			running[text] = p.Client(e.era).Start("tools/call", `{"_meta":{"progressToken":1},"name":"up__astray","arguments":{"text":"`+text+`","signal":"go"}}`)
+		}
+	}
+	for step := range 4 {
+		for text, s := range running {
+			s.WaitEvent(func(e testmcp.Event) bool {
+				m := e.Message()
+				return m.Params.At("message").Str() == text && m.Params.At("progress").Int() == step+1
+			})
+		}
+		h.Rec.Signal(fmt.Sprint("go", step))
+	}
+	for text, s := range running {
+		a := s.Final()
+		wantText(t, a, text)
+		seen := messages(a.Before)
+		if len(seen) != 4 {
+			t.Errorf("%s sees %d messages", text, len(seen))
+		}
+		for _, m := range seen {
+			if m.Params.At("message").Str() != text || string(m.Params.At("progressToken")) != "1" {
+				t.Errorf("%s sees %s", text, m.Raw)
+			}
+		}
+	}
+}
+
+// TestProgressOnTheStandingStreamHoldsACallOpen also for clients that ask for none, once the server is known to report there.
+func TestProgressOnTheStandingStreamHoldsACallOpen(t *testing.T) {
+	t.Parallel()
+	const silent = time.Second
+	h := testmcp.ServeHTTP(t, astray(), testmcp.HTTPOptions{})
+	p := start(t, "", map[string]string{"up": h.Entry(`"call_timeout":"1s"`)})
+	h.Rec.Wait(t, func(r testmcp.Record) bool { return r.Kind == testmcp.Request && r.Text == "GET /mcp" })
+	for step := range 4 {
+		h.Rec.Signal(fmt.Sprint("quick", step))
+	}
+	for _, e := range eras {
+		c := p.Client(e.era)
+		wantText(t, c.CallTool("up__astray", `{"text":"x","signal":"quick"}`), "x")
+		held := c.Begin("tools/call", testmcp.ToolParams("up__astray", fmt.Sprintf(`{"text":"x","signal":%q}`, e.name)))
+		began := time.Now()
+		for step := range 4 {
+			<-time.After(silent / 2)
+			h.Rec.Signal(fmt.Sprint(e.name, step))
+		}
+		wantText(t, held.Final(), "x")
+		if took := time.Since(began); took < silent*3/2 {
+			t.Errorf("the call took only %v", took)
+		}
 	}
 }
