@@ -208,18 +208,23 @@ func TestAServerThatTellsOfNoChangesIsLookedAtAgain(t *testing.T) {
 		telling := (&server{id: "b", caps: `{"tools":{"listChanged":true}}`}).tools("two")
 		// It says that it announces changes, and refuses to be listened to.
 		refusing := (&server{id: "c", era: wire.Modern, caps: `{"tools":{"listChanged":true}}`}).tools("three")
-		st := newStage(t, Options{}, nil, silent, telling, refusing)
+		// It honours nothing of a subscription, and one only a part.
+		none, part := honouring("d", `{}`), honouring("e", `{"toolsListChanged":false}`)
+		whole := honouring("f", `{"toolsListChanged":true}`)
+		st := newStage(t, Options{}, nil, silent, telling, refusing, none, part, whole)
 		defer st.stop()
 		pass(5 * time.Second)
 		first := len(telling.received("tools/list"))
 		silent.tools("one", "new")
 		refusing.tools("three", "fresh")
+		none.tools("four")
+		part.tools("five")
 		pass(refreshUnheard)
-		if got := st.listed(ViewAll, Tool); got != "a__one a__new b__two c__three c__fresh" {
+		if got := st.listed(ViewAll, Tool); got != "a__one a__new b__two c__three c__fresh d__four e__five" {
 			t.Errorf("tools: %s", got)
 		}
 		pass(time.Hour)
-		for name, s := range map[string]*server{"silent": silent, "refusing": refusing} {
+		for name, s := range map[string]*server{"silent": silent, "refusing": refusing, "dishonouring": none, "partly honouring": part} {
 			if n := len(s.received("tools/list")); n < 12 || n > 16 {
 				t.Errorf("the %s one was asked %d times within an hour", name, n)
 			}
@@ -227,10 +232,25 @@ func TestAServerThatTellsOfNoChangesIsLookedAtAgain(t *testing.T) {
 		if n := len(refusing.received("subscriptions/listen")); n != 1 {
 			t.Errorf("the one that refuses was asked to announce changes %d times", n)
 		}
-		if n := len(telling.received("tools/list")) - first; n > 1 {
-			t.Errorf("the other was asked %d times more", n)
+		for name, n := range map[string]int{"telling": len(telling.received("tools/list")) - first, "honouring": len(whole.received("tools/list")) - 1} {
+			if n > 1 {
+				t.Errorf("the %s one was asked %d times more", name, n)
+			}
 		}
 	})
+}
+
+// honouring is a modern server that acknowledges this of each subscription, and keeps it open.
+func honouring(id, what string) *server {
+	s := &server{id: id, era: wire.Modern, caps: `{"tools":{"listChanged":true}}`}
+	s.on = func(f *wire.Frame, rw io.Writer) (string, bool) {
+		if f.Method != "subscriptions/listen" {
+			return "", false
+		}
+		_, _ = fmt.Fprintf(rw, `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":%s}}`+"\n", f.ID.Of(f.Raw), what)
+		return "", true
+	}
+	return s
 }
 
 // paged serves the tools list in pages: page n is what script gives for the cursor.

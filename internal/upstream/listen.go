@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -169,6 +170,8 @@ func (s *slot) hear(ctx context.Context, c conn, peer *Peer, filter string, sub 
 		case wire.KindNotification:
 			if f.Method != "notifications/subscriptions/acknowledged" {
 				s.Notification(f)
+			} else if !honours(f, filter) {
+				s.refusedToTell()
 			}
 		case wire.KindResponse:
 			answered = true
@@ -179,6 +182,21 @@ func (s *slot) hear(ctx context.Context, c conn, peer *Peer, filter string, sub 
 			return
 		}
 	}
+}
+
+// honours says whether a subscription is acknowledged with every list that was asked for. An acknowledgement that names
+// nothing is taken for one of all.
+func honours(ack *wire.Frame, filter string) bool {
+	honoured, ok := wire.ObjectAt(ack.Raw, ack.Body.Get(ack.Raw, "notifications"))
+	if !ok {
+		return true
+	}
+	for _, k := range listenKinds {
+		if strings.Contains(filter, `"`+k.filter+`":true`) && string(honoured.Get(ack.Raw, k.filter).Of(ack.Raw)) != "true" {
+			return false
+		}
+	}
+	return true
 }
 
 // listenCapabilities are what a subscription declares: news of tasks come only to who knows tasks.

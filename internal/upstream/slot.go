@@ -62,7 +62,7 @@ type slot struct {
 	uses      uint64    // leases so far
 	missed    int       // probes in a row without an answer
 	abandoned time.Time // when a call was given up last that the server may still work on; zero after a sign of life
-	deaf      bool      // the server refuses to be listened to on this connection
+	deaf      bool      // the server refuses to announce some changes on this connection
 	// generation names the process that is connected, whose memory ends with it; zero over HTTP.
 	generation uint64
 }
