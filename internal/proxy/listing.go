@@ -86,7 +86,7 @@ func (l *lister) all(ctx context.Context, k Kind) (out []*offer, ttl int64, err 
 		}
 		next := f.Body.Get(f.Raw, "nextCursor").Of(f.Raw)
 		switch {
-		case len(next) <= 2 || next[0] != '"': // absent, null or empty
+		case !isCursor(next):
 			return out, ttl, nil
 		case seen[string(next)]:
 			l.log.Warn("a list does not move on; what was unique of it is kept", zap.String("list", kindInfo[k].method))
@@ -99,6 +99,12 @@ func (l *lister) all(ctx context.Context, k Kind) (out []*offer, ttl int64, err 
 		cursor = next
 		seen[string(next)] = true
 	}
+}
+
+// isCursor says whether there is a next page: not where it is absent, null or empty. Some servers count their pages; such
+// a number is given back as it came.
+func isCursor(next []byte) bool {
+	return len(next) > 2 && next[0] == '"' || len(next) > 0 && (next[0] == '-' || next[0] >= '0' && next[0] <= '9')
 }
 
 func (l *lister) collect(k Kind, f *wire.Frame, out []*offer, names map[string]bool) []*offer {

@@ -47,6 +47,18 @@ var (
 			c.Result(tools("b", "a", "c") + `,"nextCursor":""}`)
 		}
 	})
+	// Its cursors are numbers, which the protocol does not have.
+	_ = behaviour("pages-number", func() *testmcp.Server {
+		s := testmcp.Basic("pages-number")
+		s.On = map[string]testmcp.Handler{"tools/list": func(c *testmcp.Call) {
+			if n := c.Params.At("cursor").Int(); n < 2 {
+				c.Result(tools(fmt.Sprint("t", n)) + fmt.Sprintf(`,"nextCursor":%d}`, n+1))
+				return
+			}
+			c.Result(tools("t2") + "}")
+		}}
+		return s
+	})
 	_ = pages("pages-null", func(c *testmcp.Call, _ int) { c.Result(tools("a") + `,"nextCursor":null}`) })
 	_ = pages("pages-break", func(c *testmcp.Call, n int) {
 		if n == 2 {
@@ -69,6 +81,7 @@ func TestListsOfSeveralPagesAreGatheredWhateverTheCursors(t *testing.T) {
 		{"pages-circle", []string{"t0", "t1", "t2"}, 4, ""},
 		{"pages-gap", []string{"a", "b", "c"}, 3, ""},
 		{"pages-null", []string{"a"}, 1, ""},
+		{"pages-number", []string{"t0", "t1", "t2"}, 3, ""},
 		{"pages-break", []string{"t0", "t1"}, 3, "the third page is lost"},
 	}
 	servers, recs := map[string]string{}, map[string]*testmcp.Recorder{}
