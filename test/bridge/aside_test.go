@@ -102,3 +102,85 @@ func TestAConnectionOfItsOwnDeclaresWhatItsClientCan(t *testing.T) {
 		}
 	}
 }
+
+// A question waits a little for a client that has not opened its stream yet, and is answered for one that never does.
+func TestAQuestionBeforeTheStreamIsThere(t *testing.T) {
+	t.Parallel()
+	for _, k := range oldKinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			questionsBeforeTheStream(t, k)
+		})
+	}
+}
+
+func questionsBeforeTheStream(t *testing.T, k kind) {
+	t.Helper()
+	p, rec := startOne(t, k, "rooted", "", `"sharing":"session"`)
+	answers := 1
+	answered := func(what string) string {
+		rec.WaitFor(t, what, func() bool { return len(answersOf(rec)) == answers })
+		answers++
+		return answersOf(rec)[answers-2]
+	}
+	begin := func(uri string) *testmcp.Client {
+		c := connect(t, p, testmcp.Legacy, map[string]string{roots: `{"roots":[{"uri":"` + uri + `"}]}`})
+		equal(t, "a call beside the first question", c.CallTool(k.name+"__echo", `{"text":"works"}`).Text(), "works")
+		answered("the first question") // on the stream of the call, or for want of one
+		c.Notify(rootsChanged, "")
+		rec.WaitFor(t, "the second question", func() bool {
+			return len(rec.Find(func(r testmcp.Record) bool { return r.Kind == testmcp.Out && r.Method == roots })) == answers
+		})
+		return c
+	}
+	answered("the refusal of the listing connection")
+	late := begin("file:///late")
+	stream := late.Get("")
+	defer stream.Close()
+	holds(t, "the roots", answered("the roots"), "file:///late")
+
+	never := begin("file:///never")
+	holds(t, "for who never opens a stream", answered("the answer for who never opens a stream"), `"code":-32603`)
+	equal(t, "a call afterwards", never.CallTool(k.name+"__echo", `{"text":"works"}`).Text(), "works")
+}
+
+// visiting sends its client to a page, and tells of any that it was visited.
+var _ = behaviour("visiting", func() *testmcp.Server {
+	s := testmcp.Basic("visiting")
+	s.Tools = append(s.Tools,
+		testmcp.SimpleTool("send", func(c *testmcp.Call) {
+			c.Error(-32042, "visit first", `{"elicitations":[{"mode":"url","message":"Sign in.","url":"https://example.org","elicitationId":`+string(c.Args("id"))+`}]}`)
+		}),
+		testmcp.SimpleTool("tell", func(c *testmcp.Call) {
+			c.Elsewhere(`{"jsonrpc":"2.0","method":"` + visited + `","params":{"elicitationId":` + string(c.Args("id")) + `}}`)
+			c.Text("told")
+		}))
+	return s
+})
+
+// The news that a page has been visited names the elicitation, and so finds whom the server sent there, whoever calls
+// meanwhile.
+func TestTheNewsOfAVisitedPageFindsWhomItIsFor(t *testing.T) {
+	t.Parallel()
+	for _, k := range oldKinds {
+		p, _ := startOne(t, k, "visiting", "")
+		sent := map[string]*testmcp.Stream{}
+		for _, id := range []string{`"a"`, `"b"`} {
+			c := connect(t, p, testmcp.Legacy, nil)
+			equal(t, k.name+": code", c.CallTool(k.name+"__send", `{"id":`+id+`}`).Code(), -32042)
+			sent[id] = c.Get("")
+			defer sent[id].Close()
+		}
+		teller := connect(t, p, testmcp.Legacy, nil)
+		own := teller.Get("")
+		defer own.Close()
+		for _, id := range []string{`"nobody"`, `"b"`, `"a"`} {
+			teller.CallTool(k.name+"__tell", `{"id":`+id+`}`)
+		}
+		for id, stream := range sent {
+			equal(t, k.name+": the news", string(stream.WaitMethod(visited).Params), `{"elicitationId":`+id+`}`)
+			equal(t, k.name+": said to "+id, len(stream.Events()), 2)
+		}
+		equal(t, k.name+": said to who calls", len(own.Events()), 1)
+	}
+}
