@@ -25,6 +25,7 @@ var rooms = map[string][]string{
 	"internal/httpd":              {"internal/session", "internal/auth", "internal/wire", "internal/config"},
 	"internal/session":            {"internal/proxy", "internal/lines", "internal/wire", "internal/config"},
 	"internal/proxy":              {"internal/upstream", "internal/wire", "internal/config"},
+	"internal/proxy/allow":        {"internal/config"},
 	"internal/proxy/search":       {},
 	"internal/upstream":           {"internal/credentials", "internal/wire", "internal/config"},
 	"internal/upstream/process":   {"internal/config"},

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy/allow"
 	"github.com/mcp-proxy/mcp-proxy/internal/upstream"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
@@ -98,7 +99,7 @@ func (s *stand) owner() string {
 
 // shown is an item as a lazy view lists it. Views that list it in the same way share it.
 func (m *merger) shown(it *Item, l laziness) *Item {
-	if l.Lazy == nil || it.Kind != Tool || matchesAny(l.Pinned, it.Name) || matchesAny(l.Pinned, it.Wire) {
+	if l.Lazy == nil || it.Kind != Tool || allow.MatchesAny(l.Pinned, it.Name) || allow.MatchesAny(l.Pinned, it.Wire) {
 		return it
 	}
 	key := shownKey{it, l.search, l.SearchOnly()}

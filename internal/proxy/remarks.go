@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mcp-proxy/mcp-proxy/internal/config"
+	"github.com/mcp-proxy/mcp-proxy/internal/proxy/allow"
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func unmatched(key string, p config.Policy, offers []*offer) (out []string) {
 		patterns []string
 	}{{"expose", p.Expose}, {"deny", p.Deny}} {
 		for _, pattern := range list.patterns {
-			if !slices.ContainsFunc(offers, func(o *offer) bool { return matchGlob(pattern, o.wire) }) {
+			if !slices.ContainsFunc(offers, func(o *offer) bool { return allow.Matches(pattern, o.wire) }) {
 				out = append(out, fmt.Sprintf("%s.%s: nothing of the server is called %q", key, list.key, pattern))
 			}
 		}

@@ -1,4 +1,4 @@
-package proxy
+package allow
 
 import (
 	"regexp"
@@ -20,8 +20,8 @@ func TestGlob(t *testing.T) {
 		{"?", "a", true}, {"?", "", false}, {"?", "ä", true}, {"a?c", "abc", true}, {"**", "x", true}, {"a**b", "ab", true},
 		{"get_*", "get_issue", true}, {"*_issue*", "list_issues", true}, {"a.b", "axb", false}, {"[ab]", "a", false}, {"[ab]", "[ab]", true},
 	} {
-		if got := matchGlob(c.pattern, c.name); got != c.want {
-			t.Errorf("matchGlob(%q, %q) = %v", c.pattern, c.name, got)
+		if got := Matches(c.pattern, c.name); got != c.want {
+			t.Errorf("Matches(%q, %q) = %v", c.pattern, c.name, got)
 		}
 	}
 }
@@ -29,7 +29,7 @@ func TestGlob(t *testing.T) {
 // A pattern must not cost exponential time.
 func TestGlobIsQuick(t *testing.T) {
 	began := time.Now()
-	if matchGlob(strings.Repeat("*a", 50)+"b", strings.Repeat("a", 2000)) {
+	if Matches(strings.Repeat("*a", 50)+"b", strings.Repeat("a", 2000)) {
 		t.Error("it matches")
 	}
 	if took := time.Since(began); took > 2*time.Second {
@@ -52,7 +52,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		var got []string
 		for _, name := range []string{"get", "list", "drop", "drop_all"} {
-			if allows(config.Policy{Expose: c.expose, Deny: c.deny}, name) {
+			if Name(config.Policy{Expose: c.expose, Deny: c.deny}, name) {
 				got = append(got, name)
 			}
 		}
@@ -73,8 +73,8 @@ func FuzzGlob(f *testing.F) {
 		}
 		re := strings.NewReplacer(`\*`, `(?s:.*)`, `\?`, `(?s:.)`).Replace(regexp.QuoteMeta(pattern))
 		want := regexp.MustCompile(`\A` + re + `\z`).MatchString(name)
-		if got := matchGlob(pattern, name); got != want {
-			t.Errorf("matchGlob(%q, %q) = %v, want %v", pattern, name, got, want)
+		if got := Matches(pattern, name); got != want {
+			t.Errorf("Matches(%q, %q) = %v, want %v", pattern, name, got, want)
 		}
 	})
 }

@@ -1,9 +1,9 @@
-package proxy
+package allow
 
 import "strings"
 
-// matchGlob matches a name with a pattern in which * stands for anything and ? for one character.
-func matchGlob(pattern, name string) bool {
+// Matches matches a name with a pattern in which * stands for anything and ? for one character.
+func Matches(pattern, name string) bool {
 	if !strings.ContainsAny(pattern, "*?") {
 		return pattern == name
 	}
