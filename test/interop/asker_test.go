@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -14,29 +15,33 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// childServer names the server that this binary is when the proxy starts it.
-const childServer = "INTEROP_SERVER"
+// childServer names the server that this binary is when the proxy starts it, and childGates where its slow calls wait.
+const (
+	childServer = "INTEROP_SERVER"
+	childGates  = "INTEROP_GATES"
+)
 
 // asker is a server of the Go SDK that asks its client. It says what it needs in the way of the new era; for clients of
 // the old one its SDK makes requests of that.
 type asker struct {
 	server *mcp.Server
 	note   string // the URI of its resource
-	cut    <-chan struct{}
+	gates  string // the URL where its slow calls wait
 
 	mu   sync.Mutex
 	over map[string]chan struct{} // closed when the call of that name was cancelled
 }
 
-// newAsker makes a server whose resource has the name in its URI. Its slow tool waits for a cut.
-func newAsker(name string, cut <-chan struct{}) *mcp.Server {
-	a := &asker{note: noteOf(name), cut: cut, over: make(map[string]chan struct{})}
+// newAsker makes a server whose resource has the name in its URI. Its slow tool waits at the gates.
+func newAsker(name, gates string) *mcp.Server {
+	a := &asker{note: noteOf(name), gates: gates, over: make(map[string]chan struct{})}
 	accept := func(context.Context, *mcp.SubscribeRequest) error { return nil }
 	forget := func(context.Context, *mcp.UnsubscribeRequest) error { return nil }
 	a.server = mcp.NewServer(&mcp.Implementation{Name: name, Version: "1.0.0"}, &mcp.ServerOptions{
 		SubscribeHandler: accept, UnsubscribeHandler: forget, CompletionHandler: complete,
 	})
 	mcp.AddTool(a.server, &mcp.Tool{Name: "elicit"}, a.elicit)
+	mcp.AddTool(a.server, &mcp.Tool{Name: "page"}, a.page)
 	mcp.AddTool(a.server, &mcp.Tool{Name: "sample"}, a.sample)
 	mcp.AddTool(a.server, &mcp.Tool{Name: "roots"}, a.roots)
 	mcp.AddTool(a.server, &mcp.Tool{Name: "touch"}, a.touch)
@@ -74,10 +79,29 @@ func (a *asker) elicit(_ context.Context, req *mcp.CallToolRequest, _ any) (*mcp
 	return say(fmt.Sprintf("%s: %v", answer.Action, answer.Content["name"]))
 }
 
-func (a *asker) sample(_ context.Context, req *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+// page asks a person to visit one. In the old era that has an id, which the server has to think of.
+func (a *asker) page(_ context.Context, req *mcp.CallToolRequest, in struct {
+	URL string `json:"url"`
+},
+) (*mcp.CallToolResult, any, error) {
+	answer, ok := req.Params.InputResponses["it"].(*mcp.ElicitResult)
+	if !ok {
+		visit := &mcp.ElicitParams{Mode: "url", Message: "Please sign in.", URL: in.URL}
+		if req.Session.InitializeParams().ProtocolVersion < modernRevision {
+			visit.ElicitationID = in.URL
+		}
+		return ask(visit)
+	}
+	return say("visited: " + answer.Action)
+}
+
+func (a *asker) sample(_ context.Context, req *mcp.CallToolRequest, in struct {
+	Prompt string `json:"prompt"`
+},
+) (*mcp.CallToolResult, any, error) {
 	answer, ok := req.Params.InputResponses["it"].(*mcp.CreateMessageWithToolsResult)
 	if !ok {
-		message := &mcp.SamplingMessage{Role: "user", Content: &mcp.TextContent{Text: "think"}}
+		message := &mcp.SamplingMessage{Role: "user", Content: &mcp.TextContent{Text: in.Prompt}}
 		return ask(&mcp.CreateMessageParams{Messages: []*mcp.SamplingMessage{message}, MaxTokens: 10})
 	}
 	var b strings.Builder
@@ -128,17 +152,23 @@ func (a *asker) wait(ctx context.Context, req *mcp.CallToolRequest, in callName)
 	return nil, nil, ctx.Err()
 }
 
-// slow tells its progress once and answers when the line to the client was cut.
-func (a *asker) slow(ctx context.Context, req *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+// slow tells its progress once and answers when its gate is open.
+func (a *asker) slow(ctx context.Context, req *mcp.CallToolRequest, in callName) (*mcp.CallToolResult, any, error) {
 	if err := working(ctx, req); err != nil {
 		return nil, nil, err
 	}
-	select {
-	case <-a.cut:
-		return say("done")
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+	through, err := http.NewRequestWithContext(ctx, http.MethodGet, a.gates+"/"+url.PathEscape(in.Call), nil)
+	if err != nil {
+		return nil, nil, err
 	}
+	resp, err := http.DefaultClient.Do(through)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := resp.Body.Close(); err != nil {
+		return nil, nil, err
+	}
+	return say("done")
 }
 
 func working(ctx context.Context, req *mcp.CallToolRequest) error {
@@ -186,9 +216,9 @@ func complete(_ context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult,
 }
 
 // startAsker serves one over HTTP, in the one era or the other, and gives its URL.
-func startAsker(t *testing.T, name string, stateless bool, cut <-chan struct{}) string {
+func startAsker(t *testing.T, name string, stateless bool, gates string) string {
 	t.Helper()
-	server := newAsker(name, cut)
+	server := newAsker(name, gates)
 	// In the new era a stream that the client closes is a cancel; the SDK wants to be told so.
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
 		&mcp.StreamableHTTPOptions{Stateless: stateless, PropagateRequestCancellation: true}))

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 // goSDK gives a client of the Go SDK that asks for the revision; empty asks for the newest it knows.
 func goSDK(revision string) client {
 	return func(ctx context.Context, t *testing.T, s stage, v visit) seen {
-		session, err := dialGo(ctx, s, revision, nil)
+		session, err := dialGo(ctx, s, revision, planOf("a visitor", "", nil), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,11 +27,23 @@ func goSDK(revision string) client {
 	}
 }
 
-func dialGo(ctx context.Context, s stage, revision string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
+// dialGo connects as the one that the plan is for.
+func dialGo(ctx context.Context, s stage, revision string, p plan, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	c := mcp.NewClient(&mcp.Implementation{Name: "interop-go", Version: "1.0.0"}, o)
-	c.AddRoots(&mcp.Root{URI: "file:///home/ada", Name: "home"})
-	transport := &mcp.StreamableClientTransport{Endpoint: s.url}
+	c.AddRoots(&mcp.Root{URI: p.Root, Name: "home"})
+	transport := &mcp.StreamableClientTransport{Endpoint: s.url, HTTPClient: &http.Client{Transport: bearer(p.Token)}}
 	return c.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+}
+
+// bearer shows its token with each request, if there is one.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+string(b))
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 func closeSession(t *testing.T, session *mcp.ClientSession) {
@@ -104,14 +117,14 @@ func readGo(ctx context.Context, session *mcp.ClientSession, v visit, got *seen)
 	return nil
 }
 
-// waitForTools returns once every tool is listed. server-everything adds tools after its handshake and says so by a
+// waitForTools returns once no tool is missing, and the prompt and the resource of the visit are there. server-everything adds tools after its handshake and says so by a
 // notification, which reaches the catalog a moment after the proxy is ready.
-func waitForTools(t *testing.T, s stage) {
+func waitForTools(t *testing.T, s stage, p plan, v visit, missingIn func(tools []string) []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readyTimeout)
 	defer cancel()
 	changed := make(chan struct{}, 1)
-	session, err := dialGo(ctx, s, legacyRevision, &mcp.ClientOptions{
+	session, err := dialGo(ctx, s, legacyRevision, p, &mcp.ClientOptions{
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			select {
 			case changed <- struct{}{}:
@@ -127,8 +140,8 @@ func waitForTools(t *testing.T, s stage) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		got, err := visitGo(ctx, session, visit{Prompt: wanted().Prompt, Resource: wanted().Resource})
-		missing := missingTools(got.Tools)
+		got, err := visitGo(ctx, session, v)
+		missing := missingIn(got.Tools)
 		if err == nil && len(missing) == 0 {
 			return
 		}

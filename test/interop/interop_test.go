@@ -52,7 +52,7 @@ var everythingTools = []string{
 
 func TestInterop(t *testing.T) {
 	s := newStage(t)
-	waitForTools(t, s)
+	waitForTools(t, s, planOf("a visitor", "", nil), visit{Prompt: wanted().Prompt, Resource: wanted().Resource}, missingTools)
 	clients := []struct {
 		name     string
 		protocol string
@@ -79,6 +79,7 @@ func TestInterop(t *testing.T) {
 	}
 	t.Run("talk", func(t *testing.T) { testTalk(t, s) })
 	t.Run("resume", func(t *testing.T) { testResume(t, s) })
+	t.Run("own", func(t *testing.T) { testOwn(t, s) })
 }
 
 // wanted calls a tool of each server and uses a prompt and a resource of the one that has some.
@@ -128,7 +129,6 @@ func checkSeen(t *testing.T, s stage, got seen) {
 
 // missingTools gives the tools that a visitor must see and did not.
 func missingTools(tools []string) []string {
-	var missing []string
 	want := []string{
 		"files__read_text_file", "files__list_allowed_directories", "memory__read_graph", "memory__create_entities",
 		"greeter__greet", "oldgreeter__greet",
@@ -136,8 +136,13 @@ func missingTools(tools []string) []string {
 	for _, name := range everythingTools {
 		want = append(want, "everything__"+name)
 	}
-	for _, name := range want {
-		if !slices.Contains(tools, name) {
+	return without(tools, want)
+}
+
+// without gives those that are wanted and not there.
+func without(names, wanted []string) (missing []string) {
+	for _, name := range wanted {
+		if !slices.Contains(names, name) {
 			missing = append(missing, name)
 		}
 	}

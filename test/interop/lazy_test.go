@@ -150,7 +150,7 @@ func TestLazyViewsAndProfiles(t *testing.T) {
 
 // testReaders looks at a profile with a policy and names of its own.
 func testReaders(t *testing.T, s stage) {
-	session, err := dialGo(t.Context(), s, legacyRevision, nil)
+	session, err := dialGo(t.Context(), s, legacyRevision, planOf("a visitor", "", nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

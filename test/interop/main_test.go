@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) {
 	testmcp.MaybeRunChild()
 	if name := os.Getenv(childServer); name != "" {
-		if err := newAsker(name, nil).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		if err := newAsker(name, os.Getenv(childGates)).Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

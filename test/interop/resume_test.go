@@ -3,54 +3,91 @@ package interop
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
 
-// testResume cuts the stream of a call in the middle. The client comes back and gets the answer.
+// testResume cuts the stream of a call to each server in the middle. The client comes back and gets the answers.
 func testResume(t *testing.T, s stage) {
-	clients := []struct {
-		name string
-		talk talker
-	}{
-		{"go-sdk legacy", goTalker(legacyRevision)},
-		{"typescript v1", nodeTalker("talk1.mjs")},
-		{"typescript v2 legacy", nodeTalker("talk2.mjs", "legacy")},
-	}
-	for _, c := range clients {
+	for _, c := range talkers {
+		errands := resumeErrands(c.name, c.protocol)
+		if len(errands) == 0 {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), visitTimeout)
-			defer cancel()
+			t.Parallel()
 			line := newCutter(t, s)
 			through := s
 			through.url = line.url
-			slow := &call{"askeroldweb__slow", map[string]any{}}
-			got := c.talk(ctx, t, through, []errand{{Server: "askeroldweb", Elicit: slow}})
-			if text := got["askeroldweb"].Elicit; text != "done" {
-				t.Errorf("the tool answered %q, want done", text)
-			}
-			if cuts, resumed := line.cuts.Load(), line.resumed.Load(); cuts != 1 || resumed == 0 {
-				t.Errorf("the stream was cut %d times and resumed %d times, want once and at least once", cuts, resumed)
+			through.talk(t, c.talk, c.protocol, planOf(c.name, "", errands))
+			if cuts, resumed := int(line.cuts.Load()), int(line.resumed.Load()); cuts != len(errands) || resumed < cuts {
+				t.Errorf("streams were cut %d times and resumed %d times, want %d and at least as many", cuts, resumed, len(errands))
 			}
 		})
 	}
 }
 
-// cutter is the way to the proxy, on which the stream of a slow call is cut after its first progress.
+// gates hold calls back until somebody lets them through, for servers in whatever process.
+type gates struct {
+	url string
+
+	mu   sync.Mutex
+	open map[string]chan struct{} // closed for the calls that may go on
+}
+
+func newGates(t *testing.T) *gates {
+	t.Helper()
+	g := &gates{open: make(map[string]chan struct{})}
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-g.gate(strings.TrimPrefix(r.URL.Path, "/")):
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(web.Close)
+	g.url = web.URL
+	return g
+}
+
+func (g *gates) gate(name string) chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open[name] == nil {
+		g.open[name] = make(chan struct{})
+	}
+	return g.open[name]
+}
+
+// let lets a call through, once and for all.
+func (g *gates) let(name string) {
+	gate := g.gate(name)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-gate:
+	default:
+		close(gate)
+	}
+}
+
+// cutter is the way to the proxy, on which the streams of slow calls are cut after their first progress.
 type cutter struct {
 	url     string
-	cut     chan<- struct{} // told of each cut
+	gates   *gates
 	cuts    atomic.Int32
 	resumed atomic.Int32
 }
 
-// slowCall marks the request whose stream is cut.
+// slowCall is the name of the call, in a request whose stream is cut.
 type slowCall struct{}
 
 func newCutter(t *testing.T, s stage) *cutter {
@@ -59,13 +96,16 @@ func newCutter(t *testing.T, s stage) *cutter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cutter{cut: s.cut}
+	c := &cutter{gates: s.gates}
 	to := &httputil.ReverseProxy{
 		FlushInterval: -1,
 		Rewrite:       func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
 		ModifyResponse: func(resp *http.Response) error {
-			if resp.Request.Context().Value(slowCall{}) != nil {
-				resp.Body = &cutBody{ReadCloser: resp.Body, c: c}
+			if name, ok := resp.Request.Context().Value(slowCall{}).(string); ok {
+				resp.Body = &cutBody{ReadCloser: resp.Body, cut: func() {
+					c.cuts.Add(1)
+					c.gates.let(name)
+				}}
 			}
 			return nil
 		},
@@ -80,8 +120,8 @@ func newCutter(t *testing.T, s stage) *cutter {
 		if r.Header.Get("Last-Event-Id") != "" {
 			c.resumed.Add(1)
 		}
-		if bytes.Contains(body, []byte(`__slow"`)) {
-			r = r.WithContext(context.WithValue(r.Context(), slowCall{}, true))
+		if name, ok := slow(body); ok {
+			r = r.WithContext(context.WithValue(r.Context(), slowCall{}, name))
 		}
 		to.ServeHTTP(w, r)
 	}))
@@ -90,22 +130,54 @@ func newCutter(t *testing.T, s stage) *cutter {
 	return c
 }
 
+// slow says whether a message is a call whose stream is to be cut, and what its gate is called. The one of
+// server-everything goes on without.
+func slow(body []byte) (name string, ok bool) {
+	var m struct {
+		Params struct {
+			Name      string   `json:"name"`
+			Arguments callName `json:"arguments"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(body, &m) != nil {
+		return "", false
+	}
+	_, tool, _ := strings.Cut(m.Params.Name, "__")
+	switch tool {
+	case "slow":
+		return m.Params.Arguments.Call, true
+	case "trigger-long-running-operation":
+		return "", true
+	}
+	return "", false
+}
+
 var errCut = errors.New("the line is cut")
 
-// cutBody is a stream that ends with an error after the first progress in it.
+// cutBody is a stream that ends with an error after the event of the first progress.
 type cutBody struct {
 	io.ReadCloser
-	c    *cutter
+	cut  func()
 	seen []byte
+	over bool
 }
 
 func (b *cutBody) Read(p []byte) (int, error) {
-	if bytes.Contains(b.seen, []byte("notifications/progress")) && bytes.HasSuffix(b.seen, []byte("\n\n")) {
-		b.c.cuts.Add(1)
-		b.c.cut <- struct{}{}
+	if b.over {
 		return 0, errCut
 	}
 	n, err := b.ReadCloser.Read(p)
+	before := len(b.seen)
 	b.seen = append(b.seen, p[:n]...)
-	return n, err
+	at := bytes.Index(b.seen, []byte("notifications/progress"))
+	if at < 0 {
+		return n, err
+	}
+	end := bytes.Index(b.seen[at:], []byte("\n\n"))
+	if end < 0 {
+		return n, err
+	}
+	b.over = true
+	b.cut()
+	return min(n, at+end+2-before), nil
 }

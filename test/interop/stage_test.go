@@ -23,13 +23,15 @@ const readyTimeout = 2 * time.Minute
 
 // stage is a running proxy with servers of others behind it.
 type stage struct {
-	url   string          // of the proxy's aggregate
-	npm   string          // the folder with node_modules
-	files string          // the only folder that the file server shows
-	cut   chan<- struct{} // lets a slow call of askeroldweb go on
+	url   string                     // of the proxy's aggregate
+	npm   string                     // the folder with node_modules
+	files string                     // the only folder that the file server shows
+	web   string                     // the URL of server-everything
+	gates *gates                     // where slow calls of the askers wait
+	heard map[string]func() [][]byte // what servers that tell nothing of it were sent
 }
 
-// newStage starts everything; the end of the test stops it, and the proxy must then end with exit code 0.
+// newStage starts all servers and a proxy before them, which everybody shares; the end of the test stops it, and the proxy must then end with exit code 0.
 func newStage(t *testing.T) stage {
 	t.Helper()
 	npm := os.Getenv("MCP_PROXY_INTEROP")
@@ -37,7 +39,7 @@ func newStage(t *testing.T) stage {
 		t.Skip("MCP_PROXY_INTEROP does not name the folder of the npm packages; make interop sets it")
 	}
 	work := t.TempDir()
-	s := stage{npm: npm, files: filepath.Join(work, "files")}
+	s := stage{npm: npm, files: filepath.Join(work, "files"), gates: newGates(t), heard: make(map[string]func() [][]byte)}
 	if err := os.Mkdir(s.files, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +47,8 @@ func newStage(t *testing.T) stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut := make(chan struct{})
-	s.cut = cut
-	s.url = startProxy(t, binary, work, s.writeConfig(t, work, cut))
+	s.web = s.startEverything(t, work)
+	s.url = startProxy(t, binary, work, s.writeConfig(t, work))
 	return s
 }
 
@@ -82,7 +83,7 @@ func startProxy(t *testing.T, binary, work, config string) string {
 }
 
 // writeConfig writes a configuration as a person would: commands through npx, URLs with their type.
-func (s stage) writeConfig(t *testing.T, work string, cut <-chan struct{}) string {
+func (s stage) writeConfig(t *testing.T, work string) string {
 	t.Helper()
 	npx := func(name string, args ...string) map[string]any {
 		all := append([]string{"--offline", "--no", "--prefix", s.npm, "--", name}, args...)
@@ -90,27 +91,29 @@ func (s stage) writeConfig(t *testing.T, work string, cut <-chan struct{}) strin
 	}
 	memory := npx("mcp-server-memory")
 	memory["env"] = map[string]string{"MEMORY_FILE_PATH": filepath.Join(work, "memory.jsonl")}
-	everythingWeb := s.startEverything(t, work)
-	config := map[string]any{
-		"mcpServers": map[string]any{
-			"everything":      npx("mcp-server-everything"),
-			"everythingchild": npx("mcp-server-everything"),
-			"files":           npx("mcp-server-filesystem", s.files),
-			"memory":          memory,
-			"greeter":         map[string]any{"type": "http", "url": startGreeter(t, streamable) + "/mcp"},
-			"oldgreeter":      map[string]any{"type": "sse", "url": startGreeter(t, legacySSE) + "/sse"},
-			// It asks on the stream of its session, which is then one client's.
-			"everythingweb": map[string]any{"type": "http", "url": everythingWeb, "sharing": "session"},
-			// It updates resources for the session that has subscribed, which is then everybody's.
-			"everythingopen": map[string]any{"type": "http", "url": everythingWeb},
-			"askerchild":     askerChild(t, "askerchild", "modern"),
-			"askeroldchild":  askerChild(t, "askeroldchild", "legacy"),
-			"askerweb":       map[string]any{"type": "http", "url": startAsker(t, "askerweb", true, nil)},
-			"askeroldweb":    map[string]any{"type": "http", "url": startAsker(t, "askeroldweb", false, cut)},
-		},
-		"proxy": map[string]any{"state_dir": filepath.Join(work, "state"), "startup_grace": readyTimeout.String()},
-	}
-	text, err := json.MarshalIndent(config, "", "  ")
+	child, childHeard := overhear(t, work, s.everything(t)...)
+	web, webHeard := overhearWeb(t, s.web)
+	s.heard["everythingchild"], s.heard["everythingweb"] = childHeard, webHeard
+	return configure(t, work, map[string]any{
+		"everything":      npx("mcp-server-everything"),
+		"everythingchild": map[string]any{"command": "sh", "args": child},
+		"everythingweb":   map[string]any{"type": "http", "url": web},
+		"files":           npx("mcp-server-filesystem", s.files),
+		"memory":          memory,
+		"greeter":         map[string]any{"type": "http", "url": startGreeter(t, streamable) + "/mcp"},
+		"oldgreeter":      map[string]any{"type": "sse", "url": startGreeter(t, legacySSE) + "/sse"},
+		"askerchild":      s.askerChild(t, "askerchild", "modern"),
+		"askeroldchild":   s.askerChild(t, "askeroldchild", "legacy"),
+		"askerweb":        map[string]any{"type": "http", "url": startAsker(t, "askerweb", true, s.gates.url)},
+		"askeroldweb":     map[string]any{"type": "http", "url": startAsker(t, "askeroldweb", false, s.gates.url)},
+	}, map[string]any{})
+}
+
+// configure writes a configuration file and gives its path.
+func configure(t *testing.T, work string, servers, settings map[string]any) string {
+	t.Helper()
+	settings["state_dir"], settings["startup_grace"] = filepath.Join(work, "state"), readyTimeout.String()
+	text, err := json.MarshalIndent(map[string]any{"mcpServers": servers, "proxy": settings}, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,23 +124,30 @@ func (s stage) writeConfig(t *testing.T, work string, cut <-chan struct{}) strin
 	return path
 }
 
-// askerChild has this binary as a server.
-func askerChild(t *testing.T, name, protocol string) map[string]any {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return map[string]any{"command": self, "args": []string{}, "env": map[string]string{childServer: name}, "protocol": protocol}
-}
-
-// startEverything starts server-everything over HTTP and gives its URL.
-func (s stage) startEverything(t *testing.T, work string) string {
+// everything is the command of server-everything.
+func (s stage) everything(t *testing.T) []string {
 	t.Helper()
 	node, err := harness.Node(s.npm)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return []string{node, filepath.Join(s.npm, "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")}
+}
+
+// askerChild has this binary as a server.
+func (s stage) askerChild(t *testing.T, name, protocol string) map[string]any {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{childServer: name, childGates: s.gates.url}
+	return map[string]any{"command": self, "args": []string{}, "env": env, "protocol": protocol}
+}
+
+// startEverything starts server-everything over HTTP and gives its URL.
+func (s stage) startEverything(t *testing.T, work string) string {
+	t.Helper()
 	addr, err := harness.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
@@ -146,9 +156,8 @@ func (s stage) startEverything(t *testing.T, work string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(s.npm, "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	p, err := harness.Start(harness.Command{
-		Name: "everything", Args: []string{node, script, "streamableHttp"}, Env: []string{"PORT=" + port}, Dir: work, Logs: work,
+		Name: "everything", Args: append(s.everything(t), "streamableHttp"), Env: []string{"PORT=" + port}, Dir: work, Logs: work,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,122 +3,90 @@ package interop
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 )
 
-// errand is what a client does with one server that asks it something.
-type errand struct {
-	Server    string    `json:"server"`
-	Elicit    *call     `json:"elicit"`
-	Sample    *call     `json:"sample"`
-	Roots     *call     `json:"roots"`
-	Subscribe string    `json:"subscribe"` // a URI
-	Touch     *call     `json:"touch"`     // updates that resource; nil where the server does it by itself
-	Complete  *argument `json:"complete"`
-	Wait      *call     `json:"wait"` // is cancelled once it has told its progress
-	Gone      *call     `json:"gone"` // waits until the server knows
-}
-
-type argument struct {
-	Prompt   string `json:"prompt"`
-	Argument string `json:"argument"`
-	Value    string `json:"value"`
-}
-
 // told is what a client reports of an errand.
 type told struct {
 	Elicit    string   `json:"elicit"`
+	Page      string   `json:"page"`
 	Sample    string   `json:"sample"`
 	Roots     string   `json:"roots"`
-	Asked     []string `json:"asked"` // the messages that a person would have seen
+	Asked     []string `json:"asked"` // what a person or a model would have seen
 	Updated   string   `json:"updated"`
 	Completed []string `json:"completed"`
 	Waited    string   `json:"waited"`
 	Gone      string   `json:"gone"`
+	Resumed   string   `json:"resumed"`
+}
+
+// report is what a client has to tell.
+type report struct {
+	Protocol string          `json:"protocol"`
+	Told     map[string]told `json:"told"` // by the server
 }
 
 // talker runs errands as a client of the proxy.
-type talker func(ctx context.Context, t *testing.T, s stage, errands []errand) map[string]told
-
-// askers are the servers of the Go SDK that ask, in both eras over both transports.
-var askers = []string{"askerchild", "askeroldchild", "askerweb", "askeroldweb"}
-
-// errands of a client; name tells its calls from those of others. The servers that tell nothing of cancelled calls come
-// first: a client that closes its session may take its last cancel with it.
-func errands(name string) []errand {
-	var out []errand
-	none := map[string]any{}
-	for _, server := range []string{"everything", "everythingweb"} {
-		do := func(tool string, arguments map[string]any) *call { return &call{server + "__" + tool, arguments} }
-		e := errand{
-			Server:   server,
-			Elicit:   do("trigger-elicitation-request", none),
-			Sample:   do("trigger-sampling-request", map[string]any{"prompt": "think"}),
-			Roots:    do("get-roots-list", none),
-			Complete: &argument{server + "__completable-prompt", "department", "S"},
-		}
-		if server == "everything" {
-			e.Subscribe = wanted().Resource
-		} else {
-			e.Wait = long(server)
-		}
-		out = append(out, e)
-	}
-	// On a pipe that clients share, a call that was cancelled and never answered may be the one that asks, so this one has
-	// a process that asks nothing.
-	out = append(out, errand{Server: "everythingchild", Wait: long("everythingchild")})
-	// The other one has the same resources, and had them first.
-	out = append(out, errand{Server: "everythingopen", Subscribe: "everythingopen+" + wanted().Resource, Wait: long("everythingopen")})
-	for _, server := range askers {
-		do := func(tool string, arguments map[string]any) *call { return &call{server + "__" + tool, arguments} }
-		id := map[string]any{"call": name}
-		out = append(out, errand{
-			Server: server, Elicit: do("elicit", none), Sample: do("sample", none), Roots: do("roots", none),
-			Subscribe: noteOf(server), Touch: do("touch", none),
-			Complete: &argument{server + "__pick", "colour", "gr"},
-			Wait:     do("wait", id), Gone: do("gone", id),
-		})
-	}
-	return out
-}
-
-// long is a call of server-everything that tells its progress ten times a second for a minute.
-func long(server string) *call {
-	return &call{server + "__trigger-long-running-operation", map[string]any{"duration": 60, "steps": 600}}
-}
+type talker func(ctx context.Context, t *testing.T, s stage, p plan) report
 
 func testTalk(t *testing.T, s stage) {
+	checkEras(t, s)
 	startUpdates(t, s)
-	clients := []struct {
-		name string
-		talk talker
-	}{
-		{"go-sdk modern", goTalker(modernRevision)},
-		{"go-sdk legacy", goTalker(legacyRevision)},
-		{"typescript v1", nodeTalker("talk1.mjs")},
-		{"typescript v2 legacy", nodeTalker("talk2.mjs", "legacy")},
-		{"typescript v2 modern", nodeTalker("talk2.mjs", "auto")},
+	for _, c := range talkers {
+		t.Run(c.name, func(t *testing.T) { s.talk(t, c.talk, c.protocol, planOf(c.name, "", errands(c.name))) })
 	}
-	for _, c := range clients {
-		t.Run(c.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), visitTimeout)
-			defer cancel()
-			got := c.talk(ctx, t, s, errands(c.name))
-			for _, e := range errands(c.name) {
-				checkTold(t, c.name, e, got[e.Server])
+	for server, heard := range s.heard {
+		if n := cancelsHeard(t, heard()); n != len(talkers) {
+			t.Errorf("%s was told that %d calls were cancelled, want %d", server, n, len(talkers))
+		}
+	}
+}
+
+// checkEras sees that the proxy speaks with each server in the era that its cells are called by.
+func checkEras(t *testing.T, s stage) {
+	t.Helper()
+	resp, err := http.Get(strings.TrimSuffix(s.url, "/mcp") + "/api/v1/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var status struct {
+		Upstreams []struct {
+			ID       string `json:"id"`
+			Protocol string `json:"protocol_version"`
+		} `json:"upstreams"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&status); err != nil {
+		t.Fatal(err)
+	}
+	spoken := map[string]string{}
+	for _, u := range status.Upstreams {
+		spoken[u.ID] = u.Protocol
+	}
+	for _, u := range upstreams {
+		if !strings.HasPrefix(u.id, "own") && spoken[u.id] != u.protocol {
+			t.Errorf("with %s revision %q is spoken, want %q", u.id, spoken[u.id], u.protocol)
+		}
+	}
+}
+
+// talk lets a client run its errands and looks at each feature of each of them.
+func (s stage) talk(t *testing.T, talk talker, protocol string, p plan) {
+	ctx, cancel := context.WithTimeout(t.Context(), visitTimeout)
+	defer cancel()
+	got := talk(ctx, t, s, p)
+	if got.Protocol != protocol {
+		t.Errorf("negotiated revision %q, want %q", got.Protocol, protocol)
+	}
+	for _, e := range p.Errands {
+		for _, f := range features {
+			if f.in(e) {
+				t.Run(upstreamOf(e.Server).String()+": "+f.name, func(t *testing.T) { f.check(t, p.Who, e, got.Told[e.Server]) })
 			}
-		})
-	}
-	for _, server := range []string{"everythingchild", "everythingopen", "everythingweb"} {
-		if got := cancelled(t, s, server); got < len(clients) {
-			t.Errorf("%d calls of %s were cancelled by clients, want %d", got, server, len(clients))
 		}
 	}
 }
@@ -126,90 +94,93 @@ func testTalk(t *testing.T, s stage) {
 // startUpdates lets server-everything update what is subscribed to, which it goes on doing.
 func startUpdates(t *testing.T, s stage) {
 	t.Helper()
-	session, err := dialGo(t.Context(), s, legacyRevision, nil)
+	session, err := dialGo(t.Context(), s, legacyRevision, planOf("a starter", "", nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeSession(t, session)
-	for _, server := range []string{"everything", "everythingopen"} {
-		text, err := callGo(t.Context(), session, call{server + "__toggle-subscriber-updates", map[string]any{}})
+	for _, server := range []string{"everything", "everythingweb"} {
+		text, err := callGo(t.Context(), session, *toolOf(server, "toggle-subscriber-updates", none))
 		if err != nil || !strings.HasPrefix(text, "Started") {
 			t.Fatalf("the updates of %s have not begun: %q, %v", server, text, err)
 		}
 	}
 }
 
-func checkTold(t *testing.T, client string, e errand, got told) {
+// has fails the test where a part is missing in a text.
+func has(t *testing.T, what, text, part string) {
 	t.Helper()
-	if e.Elicit != nil {
-		checkAsked(t, e, got)
+	if !strings.Contains(text, part) {
+		t.Errorf("%s %q, want %q in it", what, text, part)
 	}
+}
+
+// shown gives the one thing of that kind that the client was shown.
+func shown(t *testing.T, kind string, got told) string {
+	t.Helper()
+	all := slices.DeleteFunc(slices.Clone(got.Asked), func(what string) bool { return !strings.HasPrefix(what, kind+": ") })
+	if len(all) != 1 {
+		t.Fatalf("of %s the client was shown %q, want one", kind, all)
+	}
+	return all[0]
+}
+
+func checkForm(t *testing.T, who string, e errand, got told) {
+	has(t, "a person saw", shown(t, "form", got), "["+e.Server+"] ")
+	has(t, "the tool answered", got.Elicit, who)
+}
+
+func checkPage(t *testing.T, who string, e errand, got told) {
+	page := shown(t, "url", got)
+	has(t, "a person saw", page, "["+e.Server+"] ")
+	has(t, "a person saw", page, pageOf(who))
+	word := map[string]string{everythingServer: `"action": "accept"`, goServer: "visited: accept"}[upstreamOf(e.Server).program]
+	has(t, "the tool answered", got.Page, word)
+}
+
+func checkSample(t *testing.T, who string, _ errand, got told) {
+	has(t, "a model saw", shown(t, "sample", got), promptOf(who))
+	has(t, "the tool answered", got.Sample, "a thought of "+who)
+}
+
+func checkRoots(t *testing.T, who string, _ errand, got told) {
+	has(t, "the tool answered", got.Roots, rootOf(who))
+}
+
+func checkUpdated(t *testing.T, _ string, e errand, got told) {
 	if got.Updated != e.Subscribe {
-		t.Errorf("%s: %q was updated, want %q", e.Server, got.Updated, e.Subscribe)
-	}
-	if e.Wait != nil && got.Waited != "cancelled" {
-		t.Errorf("%s: the call that was given up: %s", e.Server, got.Waited)
-	}
-	if e.Gone != nil && got.Gone != client+" is gone" {
-		t.Errorf("%s: the server says of the call that was given up: %s", e.Server, got.Gone)
+		t.Errorf("%q was updated, want %q", got.Updated, e.Subscribe)
 	}
 }
 
-// checkAsked looks at what came of the questions of a server, and of what it was asked itself.
-func checkAsked(t *testing.T, e errand, got told) {
-	t.Helper()
-	for what, pair := range map[string][2]string{
-		"elicitation": {got.Elicit, "Ada"},
-		"sampling":    {got.Sample, "a thought of my own"},
-		"roots":       {got.Roots, "file:///home/ada"},
-	} {
-		if !strings.Contains(pair[0], pair[1]) {
-			t.Errorf("%s: %s: the tool answered %q, want %q in it", e.Server, what, pair[0], pair[1])
-		}
-	}
-	if len(got.Asked) != 1 || !strings.Contains(got.Asked[0], e.Server) {
-		t.Errorf("%s: a person was asked %q, want one question with the server's name", e.Server, got.Asked)
-	}
-	want := []string{"green", "grey"}
-	if strings.HasPrefix(e.Server, "everything") {
-		want = []string{"Sales", "Support"}
-	}
+func checkCompleted(t *testing.T, _ string, e errand, got told) {
+	want := map[string][]string{everythingServer: {"Sales", "Support"}, goServer: {"green", "grey"}}[upstreamOf(e.Server).program]
 	if !slices.Equal(got.Completed, want) {
-		t.Errorf("%s: completed %q, want %q", e.Server, got.Completed, want)
+		t.Errorf("completed %q, want %q", got.Completed, want)
 	}
 }
 
-// cancelled reads how many calls of an upstream clients have cancelled.
-func cancelled(t *testing.T, s stage, upstream string) int {
-	t.Helper()
-	resp, err := http.Get(strings.TrimSuffix(s.url, "/mcp") + "/metrics")
-	if err != nil {
-		t.Fatal(err)
+// checkCancelled sees that the server of the Go SDK knows of it. What server-everything was told is counted in the end.
+func checkCancelled(t *testing.T, who string, e errand, got told) {
+	if got.Waited != "cancelled" {
+		t.Errorf("the call that was given up: %s", got.Waited)
 	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
+	if e.Gone != nil && got.Gone != who+" is gone" {
+		t.Errorf("the server says of the call that was given up: %s", got.Gone)
 	}
-	series := fmt.Sprintf(`mcp_proxy_cancellations_total{cause="client",upstream=%q} `, upstream)
-	_, value, found := strings.Cut(string(text), series)
-	if !found {
-		t.Fatalf("there is no series %s", series)
-	}
-	value, _, _ = strings.Cut(value, "\n")
-	n, err := strconv.Atoi(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+}
+
+func checkResumed(t *testing.T, _ string, e errand, got told) {
+	want := map[string]string{everythingServer: "Long running operation completed", goServer: "done"}[upstreamOf(e.Server).program]
+	has(t, "the tool answered", got.Resumed, want)
 }
 
 // nodeTalker gives a client that is a script of the folder clients.
 func nodeTalker(script string, args ...string) talker {
-	return func(ctx context.Context, t *testing.T, s stage, errands []errand) map[string]told {
+	return func(ctx context.Context, t *testing.T, s stage, p plan) report {
 		dir := t.TempDir()
 		layScripts(t, s, dir)
-		what, err := json.Marshal(errands)
+		what, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +188,7 @@ func nodeTalker(script string, args ...string) talker {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got map[string]told
+		var got report
 		if err := json.Unmarshal(out, &got); err != nil {
 			t.Fatalf("%v in %q", err, out)
 		}

@@ -1,30 +1,50 @@
 // What both TypeScript clients do with servers that ask them something. The methods that differ are handed over.
 
-// What the servers are told. The tests look for it in what they answer.
-export const elicited = { action: "accept", content: { name: "Ada" } };
-export const sampled = {
-  role: "assistant",
-  model: "none",
-  content: { type: "text", text: "a thought of my own" },
-};
-export const roots = { roots: [{ uri: "file:///home/ada", name: "home" }] };
-
-function text(result) {
-  return (result.isError ? "ERROR: " : "") + result.content.map((item) => item.text ?? "").join("\n");
-}
-
-// Updates hands out the URIs of updated resources to who waits for them.
-export class Updates {
+// Talker is who answers what servers ask, and keeps what it was shown. A plan is what a test wants: who the client is, the
+// token it shows, if any, and its errands.
+export class Talker {
   #waiting = new Map();
+  #asked = [];
+
+  constructor(plan) {
+    this.plan = plan;
+    this.capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+    this.transport = plan.token ? { requestInit: { headers: { Authorization: `Bearer ${plan.token}` } } } : {};
+    this.roots = { roots: [{ uri: plan.root, name: "home" }] };
+  }
+
+  elicit(params) {
+    if (params.mode === "url") {
+      this.#asked.push(`url: ${params.message} ${params.url}`);
+      return { action: "accept" };
+    }
+    this.#asked.push(`form: ${params.message}`);
+    return { action: "accept", content: { name: this.plan.who } };
+  }
+
+  sample(params) {
+    const content = [params.messages[0].content].flat();
+    this.#asked.push(`sample: ${content.map((item) => item.text).join("")}`);
+    return { role: "assistant", model: "none", content: { type: "text", text: `a thought of ${this.plan.who}` } };
+  }
+
+  // asked gives what was shown since the last time.
+  asked() {
+    return this.#asked.splice(0);
+  }
 
   // next resolves when the resource is updated.
   next(uri) {
     return new Promise((resolve) => this.#waiting.set(uri, resolve));
   }
 
-  tell(uri) {
+  updated(uri) {
     this.#waiting.get(uri)?.(uri);
   }
+}
+
+function text(result) {
+  return (result.isError ? "ERROR: " : "") + result.content.map((item) => item.text ?? "").join("\n");
 }
 
 // giveUp begins a call, waits for its first progress and cancels it. It gives what became of the call.
@@ -32,30 +52,42 @@ async function giveUp(callTool, call) {
   const abort = new AbortController();
   const options = { signal: abort.signal, onprogress: () => abort.abort("not needed any more") };
   try {
-    return "answered: " + text(await callTool({ name: call.name, arguments: call.arguments }, options));
-  } catch {
-    return abort.signal.aborted ? "cancelled" : "failed";
+    return "answered: " + text(await callTool(call, options));
+  } catch (error) {
+    return abort.signal.aborted ? "cancelled" : "failed: " + error;
   }
 }
 
-// talk runs the errands. methods has callTool(params, options), subscribe(uri) and unsubscribe(uri); asked holds the
-// messages that the client was shown, and is emptied.
-export async function talk(client, methods, updates, asked, errands) {
-  const params = (c) => ({ name: c.name, arguments: c.arguments });
-  const call = async (c) => (c ? text(await methods.callTool(params(c), { onprogress: () => {} })) : "");
-  const told = {};
-  for (const e of errands) {
-    const t = (told[e.server] = {});
+// talk runs the errands and prints what came of them. methods has callTool(call, options), and subscribe(uri), which
+// gives what ends it.
+export async function talk(talker, client, protocol, methods) {
+  const call = async (c) => (c ? text(await methods.callTool(c, { onprogress: () => {} })) : "");
+  const told = Object.fromEntries(talker.plan.errands.map((e) => [e.server, {}]));
+  const watch = async (e) => {
+    const updated = talker.next(e.subscribe);
+    const end = await methods.subscribe(e.subscribe);
+    return async () => {
+      told[e.server].updated = await updated;
+      await end();
+    };
+  };
+  // Those that update by themselves do so in their own time, and the streams that are cut wait for no other.
+  const own = [];
+  for (const e of talker.plan.errands.filter((e) => e.subscribe && !e.touch)) {
+    own.push(await watch(e));
+  }
+  const resumed = talker.plan.errands.map(async (e) => (told[e.server].resumed = await call(e.resume)));
+  for (const e of talker.plan.errands) {
+    const t = told[e.server];
     t.elicit = await call(e.elicit);
+    t.page = await call(e.page);
     t.sample = await call(e.sample);
     t.roots = await call(e.roots);
-    t.asked = asked.splice(0);
-    if (e.subscribe) {
-      const updated = updates.next(e.subscribe);
-      await methods.subscribe(e.subscribe);
+    t.asked = talker.asked();
+    if (e.touch) {
+      const end = await watch(e);
       await call(e.touch);
-      t.updated = await updated;
-      await methods.unsubscribe(e.subscribe);
+      await end();
     }
     if (e.complete) {
       const ref = { type: "ref/prompt", name: e.complete.prompt };
@@ -67,5 +99,10 @@ export async function talk(client, methods, updates, asked, errands) {
     }
     t.gone = await call(e.gone);
   }
-  return told;
+  await Promise.all(resumed);
+  for (const end of own) {
+    await end();
+  }
+  console.log(JSON.stringify({ protocol, told }));
+  await client.close();
 }

@@ -1,5 +1,5 @@
 // Runs errands with the first generation of the TypeScript SDK.
-// Usage: node talk1.mjs URL ERRANDS, where ERRANDS is the JSON of what to do. Prints the JSON of what was told.
+// Usage: node talk1.mjs URL PLAN, where PLAN is JSON. Prints the JSON of what was told.
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import {
@@ -8,27 +8,20 @@ import {
   ListRootsRequestSchema,
   ResourceUpdatedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
-import { Updates, elicited, roots, sampled, talk } from "./talk.mjs";
+import { Talker, talk } from "./talk.mjs";
 
-const transport = new StreamableHTTPClientTransport(new URL(process.argv[2]));
-const client = new Client(
-  { name: "interop-v1", version: "1.0.0" },
-  { capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} } },
-);
-const asked = [];
-const updates = new Updates();
-client.setRequestHandler(ElicitRequestSchema, (request) => {
-  asked.push(request.params.message);
-  return elicited;
-});
-client.setRequestHandler(CreateMessageRequestSchema, () => sampled);
-client.setRequestHandler(ListRootsRequestSchema, () => roots);
-client.setNotificationHandler(ResourceUpdatedNotificationSchema, (n) => updates.tell(n.params.uri));
+const talker = new Talker(JSON.parse(process.argv[3]));
+const transport = new StreamableHTTPClientTransport(new URL(process.argv[2]), talker.transport);
+const client = new Client({ name: "interop-v1", version: "1.0.0" }, { capabilities: talker.capabilities });
+client.setRequestHandler(ElicitRequestSchema, (request) => talker.elicit(request.params));
+client.setRequestHandler(CreateMessageRequestSchema, (request) => talker.sample(request.params));
+client.setRequestHandler(ListRootsRequestSchema, () => talker.roots);
+client.setNotificationHandler(ResourceUpdatedNotificationSchema, (n) => talker.updated(n.params.uri));
 await client.connect(transport);
-const methods = {
+await talk(talker, client, transport.protocolVersion, {
   callTool: (params, options) => client.callTool(params, undefined, options),
-  subscribe: (uri) => client.subscribeResource({ uri }),
-  unsubscribe: (uri) => client.unsubscribeResource({ uri }),
-};
-console.log(JSON.stringify(await talk(client, methods, updates, asked, JSON.parse(process.argv[3]))));
-await client.close();
+  subscribe: async (uri) => {
+    await client.subscribeResource({ uri });
+    return () => client.unsubscribeResource({ uri });
+  },
+});

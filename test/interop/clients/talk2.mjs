@@ -1,38 +1,30 @@
 // Runs errands with the second generation of the TypeScript SDK.
-// Usage: node talk2.mjs URL ERRANDS MODE, where ERRANDS is the JSON of what to do and MODE is legacy or auto. Prints the
-// JSON of what was told.
+// Usage: node talk2.mjs URL PLAN MODE, where PLAN is JSON and MODE is legacy or auto. Prints the JSON of what was told.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { Updates, elicited, roots, sampled, talk } from "./talk.mjs";
+import { Talker, talk } from "./talk.mjs";
 
-const [, , url, errands, mode] = process.argv;
-const transport = new StreamableHTTPClientTransport(new URL(url));
+const [, , url, plan, mode] = process.argv;
+const talker = new Talker(JSON.parse(plan));
+const transport = new StreamableHTTPClientTransport(new URL(url), talker.transport);
 const client = new Client(
   { name: "interop-v2", version: "1.0.0" },
-  { versionNegotiation: { mode }, capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} } },
+  { versionNegotiation: { mode }, capabilities: talker.capabilities },
 );
-const asked = [];
-const updates = new Updates();
-client.setRequestHandler("elicitation/create", (request) => {
-  asked.push(request.params.message);
-  return elicited;
-});
-client.setRequestHandler("sampling/createMessage", () => sampled);
-client.setRequestHandler("roots/list", () => roots);
-client.setNotificationHandler("notifications/resources/updated", (n) => updates.tell(n.params.uri));
+client.setRequestHandler("elicitation/create", (request) => talker.elicit(request.params));
+client.setRequestHandler("sampling/createMessage", (request) => talker.sample(request.params));
+client.setRequestHandler("roots/list", () => talker.roots);
+client.setNotificationHandler("notifications/resources/updated", (n) => talker.updated(n.params.uri));
 await client.connect(transport);
-let subscription;
-const old = {
-  subscribe: (uri) => client.subscribeResource({ uri }),
-  unsubscribe: (uri) => client.unsubscribeResource({ uri }),
+const session = async (uri) => {
+  await client.subscribeResource({ uri });
+  return () => client.unsubscribeResource({ uri });
 };
 // In the stateless revisions a subscription is a request that stays open.
-const stateless = {
-  subscribe: async (uri) => (subscription = await client.listen({ resourceSubscriptions: [uri] })),
-  unsubscribe: () => subscription.close(),
+const stateless = async (uri) => {
+  const subscription = await client.listen({ resourceSubscriptions: [uri] });
+  return () => subscription.close();
 };
-const methods = {
+await talk(talker, client, client.getNegotiatedProtocolVersion(), {
   callTool: (params, options) => client.callTool(params, options),
-  ...(mode === "legacy" ? old : stateless),
-};
-console.log(JSON.stringify(await talk(client, methods, updates, asked, JSON.parse(errands))));
-await client.close();
+  subscribe: mode === "legacy" ? session : stateless,
+});
