@@ -11,6 +11,7 @@ var _ = behaviour("asker", func() *testmcp.Server {
 		testmcp.SimpleTool("ask", ask),
 		testmcp.SimpleTool("ask-and-wait", askAndWait),
 		testmcp.SimpleTool("ask-twice", askTwice),
+		testmcp.SimpleTool("ask-together", askTogether),
 		testmcp.SimpleTool("ask-outside", askOutside),
 		testmcp.SimpleTool("ask-and-withdraw", askAndWithdraw),
 		testmcp.SimpleTool("ask-with-tools", askWithTools),
@@ -54,6 +55,16 @@ func askAndWait(c *testmcp.Call) {
 func waitAndAsk(c *testmcp.Call) {
 	if c.Until("ask") {
 		ask(c)
+	}
+}
+
+// askTogether asks once the test says so, and answers once it says that too, so that many calls ask while none has ended.
+func askTogether(c *testmcp.Call) {
+	if !c.Until("ask") {
+		return
+	}
+	if result, ok := c.Input("q", elicit, form(c)); ok && c.Until("go on") {
+		c.Text(string(result))
 	}
 }
 
