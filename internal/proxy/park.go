@@ -74,6 +74,7 @@ func (c *call) park() (_ Answer, ok bool) {
 	if !c.p.parked.await(c.ctx, c) {
 		c.clock.free()
 		c.p.count.Limit(count.LimitParked)
+		c.p.parked.refuse(c.up, len(asked))
 		for _, f := range asked {
 			c.refuseAsk(f)
 		}

@@ -246,6 +246,37 @@ func TestACallWaitsForAPlaceToPark(t *testing.T) {
 	})
 }
 
+// What was refused for want of a place is remarked on, with what helps.
+func TestARefusalForWantOfAPlaceIsRemarkedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asker("s")
+		st := newStage(t, Options{}, func(c *config.Server) {
+			withPerson(c)
+			c.Sharing, c.Instances = config.SharingCall, 2
+		}, s)
+		defer st.stop()
+		state := st.parkOne(askable())
+		if got := st.p.Remarks("s"); got != nil {
+			t.Errorf("before: %q", got)
+		}
+		over := make(chan string)
+		go func() {
+			over <- st.text(askable(), `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"s__ask","arguments":{}}}`)
+		}()
+		time.Sleep(parkPatience)
+		synctest.Wait()
+		s.answerCall(s.lastCall(t))
+		if got := <-over; !strings.Contains(got, "done") {
+			t.Errorf("the call over the bound gives %s", got)
+		}
+		want := `1 of its questions were refused, because as many calls as may already wait for their clients to come back; with "sharing": "call" that is one less than "instances"`
+		if got := st.p.Remarks("s"); len(got) != 1 || got[0] != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+		go func() { st.text(askable(), comeBack(state, accepted)) }()
+	})
+}
+
 func TestStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, id := newParkings(), [16]byte{1, 2, 3}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -54,7 +55,8 @@ type parkings struct {
 	reserved    int
 	byPrincipal map[string]int
 	byUpstream  map[string]int
-	freed       chan struct{} // closed, and replaced, when a place becomes free
+	freed       chan struct{}  // closed, and replaced, when a place becomes free
+	refused     map[string]int // questions for which there was no place, by upstream
 	// joined are the retries that run now, and the answers of the last ones: the same retry again gets the same answer.
 	joined map[retryKey]*joinedRetry
 	kept   int // bytes of the answers
@@ -83,7 +85,7 @@ func newParkings() *parkings {
 	if err != nil {
 		panic("proxy: " + err.Error())
 	}
-	return &parkings{aead: aead, calls: map[[16]byte]*parkedCall{}, byPrincipal: map[string]int{}, byUpstream: map[string]int{}, freed: make(chan struct{}), joined: map[retryKey]*joinedRetry{}}
+	return &parkings{aead: aead, calls: map[[16]byte]*parkedCall{}, byPrincipal: map[string]int{}, byUpstream: map[string]int{}, refused: map[string]int{}, freed: make(chan struct{}), joined: map[retryKey]*joinedRetry{}}
 }
 
 func (k *parkings) seal(s requestState, expires time.Time, binding []byte) string {
@@ -130,6 +132,28 @@ func (k *parkings) await(ctx context.Context, c *call) bool {
 			return false
 		}
 	}
+}
+
+// refuse notes that there was no place for questions of this upstream.
+func (k *parkings) refuse(up string, questions int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refused[up] += questions
+}
+
+// remark tells of the questions that were refused for want of a place, and what helps; empty for none.
+func (k *parkings) remark(cfg *config.Server) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.refused[cfg.ID]
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of its questions were refused, because as many calls as may already wait for their clients to come back", n)
+	if cfg.Sharing == config.SharingCall {
+		text += `; with "sharing": "call" that is one less than "instances"`
+	}
+	return text
 }
 
 // reserve counts a call that is to be parked; false over a bound. A slot that serves one call at a time is not given away

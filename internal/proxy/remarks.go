@@ -10,14 +10,25 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/wire"
 )
 
-// Remarks tells what the configuration says of an upstream that fits nothing of what it offers: probably a name is
-// misspelt, and something is not hidden, or not fixed, that was meant to be. There are none before it has been listed.
-func (p *Proxy) Remarks(id string) []string {
+// Remarks tells what an operator should know of an upstream: questions that had no place to wait for their answers, and
+// what the configuration says of it that fits nothing of what it offers. Of that there is none before it has been listed.
+func (p *Proxy) Remarks(id string) (out []string) {
 	u, l := p.ups.Get(id), p.catalog.listing(id)
-	if u == nil || l == nil || l.partial != nil {
+	if u == nil {
 		return nil
 	}
-	c := u.Config()
+	if text := p.parked.remark(u.Config()); text != "" {
+		out = append(out, text)
+	}
+	if l == nil || l.partial != nil {
+		return out
+	}
+	return append(out, misfits(u.Config(), l)...)
+}
+
+// misfits are what fits nothing: probably a name is misspelt, and something is not hidden, or not fixed, that was meant to
+// be.
+func misfits(c *config.Server, l *listing) []string {
 	out := append(unmatched("tool_policy", c.ToolPolicy, l.offers[Tool]), unmatched("prompt_policy", c.PromptPolicy, l.offers[Prompt])...)
 	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
 		at := slices.IndexFunc(l.offers[Tool], func(o *offer) bool { return o.wire == name })
