@@ -106,22 +106,24 @@ func TestModernClientsAskForLevelsWithEachRequest(t *testing.T) {
 	}
 }
 
-// On a pipe that two calls share nothing says whose a message is: it goes to nobody.
+// On a channel that two calls share nothing says whose a message is: it goes to nobody.
 func TestLogMessagesThatCouldBelongToTwoCallsGoToNobody(t *testing.T) {
 	t.Parallel()
-	p, rec := startOne(t, pipeOld, "asker", "")
-	a, b := connect(t, p, testmcp.Legacy, nil), connect(t, p, testmcp.Legacy, nil)
-	for _, c := range []*testmcp.Client{a, b} {
-		c.Call("logging/setLevel", `{"level":"debug"}`)
-	}
-	held := b.Begin("tools/call", testmcp.ToolParams("pipe-old__wait", `{"signal":"go"}`))
-	rec.Wait(t, testmcp.CalledTool("wait"))
-	equal(t, "beside another call", logged(t, a, "pipe-old__log", "alert"), false)
-	rec.Signal("go")
-	for _, e := range held.Final().Before {
-		if strings.Contains(string(e.Data), "notifications/message") {
-			t.Errorf("the other client got %s", e.Data)
+	for _, k := range sharedChannels {
+		p, rec := startOne(t, k, "asker", "")
+		a, b := connect(t, p, testmcp.Legacy, nil), connect(t, p, testmcp.Legacy, nil)
+		for _, c := range []*testmcp.Client{a, b} {
+			c.Call("logging/setLevel", `{"level":"debug"}`)
 		}
+		held := b.Begin("tools/call", testmcp.ToolParams(k.name+"__wait", `{"signal":"go"}`))
+		rec.Wait(t, testmcp.CalledTool("wait"))
+		equal(t, k.name+": beside another call", logged(t, a, k.name+"__log", "alert"), false)
+		rec.Signal("go")
+		for _, e := range held.Final().Before {
+			if strings.Contains(string(e.Data), "notifications/message") {
+				t.Errorf("%s: the other client got %s", k.name, e.Data)
+			}
+		}
+		equal(t, k.name+": alone", logged(t, a, k.name+"__log", "alert"), true)
 	}
-	equal(t, "alone", logged(t, a, "pipe-old__log", "alert"), true)
 }

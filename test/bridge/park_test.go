@@ -159,18 +159,21 @@ func TestAParkedCallEndsAfterItsLongestTime(t *testing.T) {
 // A client that goes away while it waits for the rest of a call has cancelled it.
 func TestTheCancelOfACallThatWasParked(t *testing.T) {
 	t.Parallel()
+	s := startAll(t, oldKinds, "asker", "")
+	clients, rests := map[kind]*testmcp.Client{}, map[kind]*testmcp.Pending{}
 	for _, k := range oldKinds {
-		p, rec := startOne(t, k, "asker", "")
-		c := connect(t, p, testmcp.Modern, nil)
+		c := connect(t, s.Proxy, testmcp.Modern, nil)
 		tool := k.name + "__ask-and-wait"
 		state := parked(t, c, tool)
 		c.Header.Set("Accept", "text/event-stream, application/json")
-		rest := c.Begin("tools/call", back(tool, "", yes, state))
-		rec.Wait(t, testmcp.Noted("has the answer"))
-		c.Cancel(rest.Stream()) // it has begun as a stream by then
-		rec.Wait(t, testmcp.Is(testmcp.Cancel))
+		clients[k], rests[k] = c, c.Begin("tools/call", back(tool, "", yes, state))
+		s.recs[k.name].Wait(t, testmcp.Noted("has the answer"))
+	}
+	for _, k := range oldKinds {
+		clients[k].Cancel(rests[k].Stream()) // it has begun as a stream by then
+		s.recs[k.name].Wait(t, testmcp.Is(testmcp.Cancel))
 		testmcp.Eventually(t, "counted cancel", func() bool {
-			return p.Metrics().Sum("mcp_proxy_cancellations_total", "upstream", k.name, "cause", "client") == 1
+			return s.Metrics().Sum("mcp_proxy_cancellations_total", "upstream", k.name, "cause", "client") == 1
 		})
 	}
 }

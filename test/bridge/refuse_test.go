@@ -9,27 +9,33 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
 
-// On a pipe that several calls share nothing says whose a question is. It is refused at once, so that no tool hangs, and
+// sharedChannels are the kinds that have one channel for all calls, on which nothing says whose a message is.
+var sharedChannels = []kind{pipeOld, sse}
+
+// On a channel that several calls share nothing says whose a question is. It is refused at once, so that no tool hangs, and
 // asked of nobody; as soon as one call is alone, its question is known to be its own.
 func TestAQuestionThatCouldBelongToTwoCallsIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, e := range eras {
-		p, rec := startOne(t, pipeOld, "asker", "")
-		first := connect(t, p, e.era, map[string]string{elicit: `{"action":"accept","content":{"answer":"mine"}}`})
-		other := connect(t, p, e.era, map[string]string{elicit: `{"action":"accept","content":{"answer":"not mine"}}`})
-		held := other.Begin("tools/call", testmcp.ToolParams("pipe-old__wait", `{"signal":"go"}`))
-		rec.Wait(t, testmcp.CalledTool("wait"))
-		equal(t, e.name+": beside another call", first.CallTool("pipe-old__ask", "").Text(), `{"action":"decline"}`)
-		equal(t, e.name+": a model is refused", first.CallTool("pipe-old__sample", "").Code(), -32601)
-		rec.Signal("go")
-		held.Final()
-		equal(t, e.name+": alone", first.CallTool("pipe-old__ask", "").Text(), `{"action":"accept","content":{"answer":"mine"}}`)
-		equal(t, e.name+": asked of the other", len(other.Asked()), 0)
-		equal(t, e.name+": forms refused", asked(p, "pipe-old", elicit, "denied"), 1)
-		equal(t, e.name+": models refused", asked(p, "pipe-old", sample, "denied"), 1)
-		hint := p.Status().At("upstreams", 0, "hints", 0).Str()
-		holds(t, e.name+": the status hints at it", hint, `2 of its questions`)
-		holds(t, e.name+": and at what helps", hint, `"sharing": "session"`)
+	for _, k := range sharedChannels {
+		for _, e := range eras {
+			p, rec := startOne(t, k, "asker", "")
+			first := connect(t, p, e.era, map[string]string{elicit: `{"action":"accept","content":{"answer":"mine"}}`})
+			other := connect(t, p, e.era, map[string]string{elicit: `{"action":"accept","content":{"answer":"not mine"}}`})
+			held := other.Begin("tools/call", testmcp.ToolParams(k.name+"__wait", `{"signal":"go"}`))
+			rec.Wait(t, testmcp.CalledTool("wait"))
+			what := k.name + ", " + e.name
+			equal(t, what+": beside another call", first.CallTool(k.name+"__ask", "").Text(), `{"action":"decline"}`)
+			equal(t, what+": a model is refused", first.CallTool(k.name+"__sample", "").Code(), -32601)
+			rec.Signal("go")
+			held.Final()
+			equal(t, what+": alone", first.CallTool(k.name+"__ask", "").Text(), `{"action":"accept","content":{"answer":"mine"}}`)
+			equal(t, what+": asked of the other", len(other.Asked()), 0)
+			equal(t, what+": forms refused", asked(p, k.name, elicit, "denied"), 1)
+			equal(t, what+": models refused", asked(p, k.name, sample, "denied"), 1)
+			hint := p.Status().At("upstreams", 0, "hints", 0).Str()
+			holds(t, what+": the status hints at it", hint, `2 of its questions`)
+			holds(t, what+": and at what helps", hint, `"sharing": "session"`)
+		}
 	}
 }
 
@@ -252,15 +258,20 @@ func TestAQuestionThatNobodyAnswersInTime(t *testing.T) {
 func TestAPersonMayTakeLongerThanACall(t *testing.T) {
 	t.Parallel()
 	s := startAll(t, kinds, "asker", "", `"call_timeout":"2s"`)
+	think := make(chan struct{})
+	thoughtOver, hung := map[kind]*testmcp.Stream{}, map[kind]*testmcp.Pending{}
 	for _, k := range kinds {
 		c := connect(t, s.Proxy, testmcp.Legacy, nil)
-		think := make(chan struct{})
 		c.Answers[elicit] = func(testmcp.Raw) string { <-think; return `{"action":"accept","content":{"answer":"at last"}}` }
-		call := c.Start("tools/call", testmcp.ToolParams(k.name+"__ask", ""))
-		call.WaitMethod(elicit)
-		// Another call runs into the limit in the meantime.
-		equal(t, k.name+": another call", connect(t, s.Proxy, testmcp.Modern, nil).CallTool(k.name+"__hang", "").Code(), -32603)
-		close(think)
-		holds(t, k.name, call.Final().Text(), "at last")
+		thoughtOver[k] = c.Start("tools/call", testmcp.ToolParams(k.name+"__ask", ""))
+		thoughtOver[k].WaitMethod(elicit)
+		hung[k] = connect(t, s.Proxy, testmcp.Modern, nil).Begin("tools/call", testmcp.ToolParams(k.name+"__hang", ""))
+	}
+	for _, k := range kinds {
+		equal(t, k.name+": another call, which runs into the limit in the meantime", hung[k].Final().Code(), -32603)
+	}
+	close(think)
+	for _, k := range kinds {
+		holds(t, k.name, thoughtOver[k].Final().Text(), "at last")
 	}
 }
