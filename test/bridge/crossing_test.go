@@ -1,0 +1,181 @@
+package bridge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
+)
+
+// The server of these tests has lists that grow, says how long what it says is fresh, and gives content of every revision.
+var _ = behaviour("crossing", func() *testmcp.Server {
+	s := testmcp.Basic("crossing")
+	s.Tools = append(s.Tools, testmcp.SimpleTool("grow", func(c *testmcp.Call) {
+		what := c.Args("list").Str()
+		n := c.Instance().Add(what, 1)
+		if what == "tools" {
+			c.Instance().SetTools(append(slices.Clone(s.Tools), testmcp.SimpleTools("grown", n)...)...)
+		}
+		c.Instance().Notify("notifications/"+what+"/list_changed", "")
+		c.Text("grown")
+	}), testmcp.SimpleTool("newer", func(c *testmcp.Call) {
+		c.Result(`{"content":` + everyContent + `}`)
+	}))
+	s.On = map[string]testmcp.Handler{
+		"prompts/list": func(c *testmcp.Call) { c.Result(`{"prompts":` + grown(c, "prompts", `"name":"p%d"`) + fresh(c) + `}`) },
+		"resources/list": func(c *testmcp.Call) {
+			c.Result(`{"resources":` + grown(c, "resources", `"name":"r","uri":"r://%d"`) + fresh(c) + `}`)
+		},
+		"resources/read": func(c *testmcp.Call) { c.Result(`{"contents":[{"uri":"r://0","text":"read"}]` + fresh(c) + `}`) },
+	}
+	return s
+})
+
+const (
+	audio        = `{"type":"audio","data":"AA==","mimeType":"audio/wav"}`
+	link         = `{"type":"resource_link","uri":"r://0","name":"r"}`
+	everyContent = `[` + audio + `,` + link + `]`
+)
+
+func grown(c *testmcp.Call, what, item string) string {
+	var items []string
+	for i := range c.Instance().Add(what, 0) + 1 {
+		items = append(items, "{"+fmt.Sprintf(item, i)+"}")
+	}
+	return "[" + strings.Join(items, ",") + "]"
+}
+
+// fresh is what modern servers say of how long a result may be kept.
+func fresh(c *testmcp.Call) string {
+	if c.Modern() {
+		return `,"ttlMs":7000,"cacheScope":"public"`
+	}
+	return ""
+}
+
+// A server of either era says on whatever transport that its lists have changed. Old clients hear of it on their standing
+// stream, new ones where they listen, under the id of their own request; the list is then another.
+func TestChangesOfListsAreToldToClientsOfBothEras(t *testing.T) {
+	t.Parallel()
+	type hearer struct {
+		*testmcp.Client
+		news *testmcp.Stream
+	}
+	all, before := map[kind][]hearer{}, map[string]int{}
+	for _, k := range kinds { // each takes its time, so that none waits for another
+		p, rec := startOne(t, k, "crossing", "")
+		if k.era == testmcp.Modern {
+			rec.Wait(t, testmcp.Received("subscriptions/listen"))
+		}
+		old, modern := p.Client(testmcp.Legacy), p.Client(testmcp.Modern)
+		listen := modern.Listen(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
+		listen.WaitMethod("notifications/subscriptions/acknowledged")
+		all[k] = []hearer{{old, old.Get("")}, {modern, listen}}
+		for _, l := range listers[:3] {
+			before[k.name+l.member] = len(old.List(l.method, l.member))
+		}
+		for _, l := range listers[:3] {
+			equal(t, k.name, modern.CallTool(k.name+"__grow", `{"list":"`+l.member+`"}`).Text(), "grown")
+		}
+	}
+	for _, k := range kinds {
+		for i, c := range all[k] {
+			for _, l := range listers[:3] {
+				changed := "notifications/" + l.member + "/list_changed"
+				whose := c.news.WaitMethod(changed).Params.At("_meta", "io.modelcontextprotocol/subscriptionId")
+				equal(t, k.name+", "+eras[i].name+": "+changed+": whose", whose.String(), []string{"", c.news.ID}[i])
+				equal(t, k.name+", "+eras[i].name+": "+l.method, len(c.List(l.method, l.member)), before[k.name+l.member]+1)
+			}
+		}
+	}
+}
+
+// What a modern server says of how long a result is fresh goes to new clients; of old servers nothing is promised, and old
+// clients know no such words. A list is never for a cache that several share, as it may differ with who asks.
+func TestHintsForCachesGoToThoseWhoKnowThem(t *testing.T) {
+	t.Parallel()
+	for _, k := range kinds {
+		p, _ := startOne(t, k, "crossing", "")
+		for _, e := range eras {
+			c := p.Client(e.era)
+			for method, scopes := range map[string][]string{
+				"prompts/list": {"private", "private"}, "resources/list": {"private", "private"}, "resources/read": {"private", "public"},
+			} {
+				got, what := c.Call(method, `{"uri":"r://0"}`).Result(), e.name+", "+k.name+", "+method
+				ttl, scope := "0", scopes[0]
+				switch {
+				case e.era == testmcp.Legacy:
+					ttl, scope = "", ""
+				case k.era == testmcp.Modern:
+					ttl, scope = "7000", scopes[1]
+				}
+				equal(t, what+": ttlMs", got.At("ttlMs").String(), ttl)
+				equal(t, what+": cacheScope", got.At("cacheScope").Str(), scope)
+			}
+		}
+	}
+}
+
+// Trace context and what others have put into _meta go with a request; the words of one era stay in it.
+func TestMetaOfRequests(t *testing.T) {
+	t.Parallel()
+	const trace = `{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=1","baggage":"b=2","example.com/more":12345678901234567890}`
+	s := startAll(t, kinds, "crossing", "")
+	for _, k := range kinds {
+		for i, e := range eras {
+			c := s.Client(e.era)
+			c.CallTool(k.name+"__echo", `{"text":"x"}`)
+			c.Call("tools/call", `{"name":"`+k.name+`__echo","arguments":{},"_meta":`+trace+`}`)
+			meta := s.recs[k.name].WaitN(t, 2*(i+1), testmcp.CalledTool("echo"))[2*i+1].Frame.At("params", "_meta")
+			for _, name := range testmcp.Raw(trace).Keys() {
+				equal(t, e.name+", "+k.name+": "+name, meta.At(name).String(), testmcp.Raw(trace).At(name).String())
+			}
+			for _, name := range []string{"protocolVersion", "clientCapabilities", "clientInfo"} {
+				equal(t, e.name+", "+k.name+": "+name, meta.Has("io.modelcontextprotocol/"+name), k.era == testmcp.Modern)
+			}
+		}
+	}
+}
+
+// Old clients of a revision that knows no audio or no links to resources get text in their place of servers of the other
+// era. Nothing is changed between peers of one era, and new clients know every kind.
+func TestContentThatAClientIsTooOldFor(t *testing.T) {
+	t.Parallel()
+	const linkText, audioText = `{"type":"text","text":"r://0"}`, `{"type":"text","text":"[audio]"}`
+	for _, k := range kinds {
+		p, _ := startOne(t, k, "crossing", "")
+		equal(t, "new client, "+k.name, p.Client(testmcp.Modern).CallTool(k.name+"__newer", "").Result().At("content").String(), everyContent)
+		for version, want := range map[string]string{
+			testmcp.Rev2024: `[` + audioText + `,` + linkText + `]`, testmcp.Rev2503: `[` + audio + `,` + linkText + `]`, testmcp.Rev2506: everyContent,
+		} {
+			if k.era == testmcp.Legacy {
+				want = everyContent
+			}
+			c := testmcp.NewClient(t, p.URL, testmcp.Legacy)
+			c.Version = version
+			got := c.Open().CallTool(k.name+"__newer", "").Result().At("content").String()
+			equal(t, version+", "+k.name, got, want)
+		}
+	}
+}
+
+// What only one side has a word for goes no further: a ping is answered here, and servers that everybody shares or that are
+// of the other era hear of no change of roots.
+func TestWhatOnlyOneSideHasAWordFor(t *testing.T) {
+	t.Parallel()
+	s := startAll(t, kinds, "crossing", "")
+	old, modern := connect(t, s.Proxy, testmcp.Legacy, nil), connect(t, s.Proxy, testmcp.Modern, nil)
+	equal(t, "a ping of an old client", old.Call("ping", "").Result().String(), "{}")
+	equal(t, "a ping of a new client", modern.Call("ping", "").Code(), -32601)
+	old.Notify(rootsChanged, "")
+	for _, k := range kinds {
+		for _, c := range []*testmcp.Client{old, modern} {
+			equal(t, k.name, c.CallTool(k.name+"__echo", `{"text":"x"}`).Text(), "x")
+		}
+		for _, method := range []string{"ping", rootsChanged} {
+			equal(t, k.name+": "+method, s.recs[k.name].Count(testmcp.Received(method)), 0)
+		}
+	}
+}
