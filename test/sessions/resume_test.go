@@ -10,55 +10,61 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
 
-// The client's connection breaks in the middle of a call, as when a balancer closes it or a computer changes networks.
+// The client's connection breaks in the middle of a call, as when a balancer closes it or a computer changes networks. It
+// can come back whatever its server speaks.
 func TestACutConnectionCostsNothing(t *testing.T) {
 	t.Parallel()
-	p, rec := start(t, `{"keep_alive":"10m"}`) // so that nothing hides a silence
-	for _, version := range revisions {
-		for _, back := range []string{"before the answer", "after the answer"} {
-			t.Run(version+" "+back, func(t *testing.T) {
-				signal := version + back
-				relay := testmcp.StartRelay(t, strings.TrimPrefix(p.Base, "http://"), 0)
-				c := speaking(t, relay.Through(p.URL), version)
-				held := c.Start("tools/call", withToken("up__progress", fmt.Sprintf(`{"steps":4,"signal":%q}`, signal)))
-				progressed(held, "3")
-				relay.Cut()
-				if !held.WaitOver() || held.LastID() == "" {
-					t.Fatalf("the stream is not cut, or has no ids: %v", said(held.Events()))
-				}
-				calls := func() float64 {
-					return p.Metrics().Sum("mcp_proxy_requests_total", "upstream", "up", "method", "tools/call", "outcome", "ok")
-				}
-				if back == "after the answer" {
-					before := calls()
-					rec.Signal(signal)
-					testmcp.Eventually(t, "answer", func() bool { return calls() == before+1 })
-				}
-				c.Reconnect()
-				again := c.Get(held.LastID())
-				if back == "before the answer" {
-					rec.Signal(signal)
-				}
-				answer := again.WaitEvent(isAnswer)
-				if !again.WaitOver() {
-					t.Error("the stream is open after its answer")
-				}
-				if got := append(said(held.Events()), said(again.Events())...); !slices.Equal(got, []string{"1", "2", "3", "4", "answer"}) {
-					t.Errorf("the client has heard %q", got)
-				}
-				if m := answer.Message(); string(m.ID) != held.ID || m.Result().At("content", 0, "text").Str() != "4 steps" {
-					t.Errorf("the answer is %s", answer.Data)
-				}
-				echoes(t, c, "the session afterwards")
-			})
+	for _, protocol := range []string{"legacy", "modern"} {
+		p, rec := start(t, `{"keep_alive":"10m"}`, `"protocol":"`+protocol+`"`) // so that nothing hides a silence
+		for _, version := range revisions {
+			for _, back := range []string{"before the answer", "after the answer"} {
+				t.Run(protocol+" server, "+version+", "+back, func(t *testing.T) { cut(t, p, rec, version, back) })
+			}
+		}
+		if n := p.Metrics().Sum("mcp_proxy_streams_resumed_total", "kind", "post"); int(n) != 2*len(revisions) {
+			t.Errorf("%s server: %v returns are counted", protocol, n)
+		}
+		if n := rec.Count(testmcp.Is(testmcp.Cancel)); n != 0 {
+			t.Errorf("%s server: %d calls were cancelled", protocol, n)
 		}
 	}
-	if n := p.Metrics().Sum("mcp_proxy_streams_resumed_total", "kind", "post"); int(n) != 2*len(revisions) {
-		t.Errorf("%v returns are counted", n)
+}
+
+// cut breaks the connection after the third of four steps, and lets the client come back.
+func cut(t *testing.T, p *testmcp.Proxy, rec *testmcp.Recorder, version, back string) {
+	signal := version + back
+	relay := testmcp.StartRelay(t, strings.TrimPrefix(p.Base, "http://"), 0)
+	c := speaking(t, relay.Through(p.URL), version)
+	held := c.Start("tools/call", withToken("up__progress", fmt.Sprintf(`{"steps":4,"signal":%q}`, signal)))
+	progressed(held, "3")
+	relay.Cut()
+	if !held.WaitOver() || held.LastID() == "" {
+		t.Fatalf("the stream is not cut, or has no ids: %v", said(held.Events()))
 	}
-	if n := rec.Count(testmcp.Is(testmcp.Cancel)); n != 0 {
-		t.Errorf("%d calls were cancelled", n)
+	calls := func() float64 {
+		return p.Metrics().Sum("mcp_proxy_requests_total", "upstream", "up", "method", "tools/call", "outcome", "ok")
 	}
+	if back == "after the answer" {
+		before := calls()
+		rec.Signal(signal)
+		testmcp.Eventually(t, "answer", func() bool { return calls() == before+1 })
+	}
+	c.Reconnect()
+	again := c.Get(held.LastID())
+	if back == "before the answer" {
+		rec.Signal(signal)
+	}
+	answer := again.WaitEvent(isAnswer)
+	if !again.WaitOver() {
+		t.Error("the stream is open after its answer")
+	}
+	if got := append(said(held.Events()), said(again.Events())...); !slices.Equal(got, []string{"1", "2", "3", "4", "answer"}) {
+		t.Errorf("the client has heard %q", got)
+	}
+	if m := answer.Message(); string(m.ID) != held.ID || m.Result().At("content", 0, "text").Str() != "4 steps" {
+		t.Errorf("the answer is %s", answer.Data)
+	}
+	echoes(t, c, "the session afterwards")
 }
 
 // A silent call is told about at its beginning, or nobody could come back to it.

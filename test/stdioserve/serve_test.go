@@ -260,17 +260,35 @@ func TestEachMessageTellsItsEra(t *testing.T) {
 
 func TestAServerAsksTheClient(t *testing.T) {
 	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			c := w.open(t, testmcp.Legacy, one(testmcp.NewRecorder(t), ""))
-			c.Capabilities = `{"elicitation":{}}`
-			c.Answers["elicitation/create"] = func(testmcp.Raw) string {
-				return `{"action":"accept","content":{"which":"this"}}`
-			}
-			c.Open()
-			if m := c.CallTool("one__elicit", ""); !strings.Contains(text(m), "this") {
-				t.Errorf("a call that asks is answered with %s", m.Raw)
-			}
-			leaves(t, c)
-		})
+		for _, protocol := range []string{"legacy", "modern"} {
+			t.Run(w.name+", "+protocol+" server", func(t *testing.T) {
+				config := testmcp.Config("", map[string]string{"one": testmcp.NewRecorder(t).Entry("basic", nil, `"protocol":"`+protocol+`"`)})
+				c := w.open(t, testmcp.Legacy, config)
+				c.Capabilities = `{"elicitation":{}}`
+				c.Answers["elicitation/create"] = func(testmcp.Raw) string {
+					return `{"action":"accept","content":{"which":"this"}}`
+				}
+				c.Open()
+				if m := c.CallTool("one__elicit", ""); !strings.Contains(text(m), "this") {
+					t.Errorf("a call that asks is answered with %s", m.Raw)
+				}
+				modern := testmcp.Client{Era: testmcp.Modern, Version: testmcp.Rev2607, Capabilities: c.Capabilities}
+				call := func(id, params string) testmcp.Message {
+					c.Write(modern.Body(id, "tools/call", params) + "\n")
+					return c.Final(id)
+				}
+				asked := call(`"asks"`, testmcp.ToolParams("one__elicit", "")).Result()
+				keys := asked.At("inputRequests").Keys()
+				if asked.At("resultType").Str() != "input_required" || len(keys) != 1 {
+					t.Fatalf("a modern call that asks is answered with %s", asked)
+				}
+				m := call(`"back"`, strings.TrimSuffix(testmcp.ToolParams("one__elicit", ""), "}")+`,"requestState":`+asked.At("requestState").String()+
+					`,"inputResponses":{`+testmcp.Quote(keys[0])+`:{"action":"accept","content":{"which":"that"}}}}`)
+				if !strings.Contains(text(m), "that") {
+					t.Errorf("the call of a client that comes back is answered with %s", m.Raw)
+				}
+				leaves(t, c)
+			})
+		}
 	}
 }
