@@ -179,3 +179,39 @@ func TestWhatOnlyOneSideHasAWordFor(t *testing.T) {
 		}
 	}
 }
+
+// What an extension wants of those between client and server only the extension knows: one that is not known here is
+// declared to no client. What a new client declares goes with its request to a new server, and nowhere else.
+func TestExtensionsThatNobodyHereKnows(t *testing.T) {
+	t.Parallel()
+	const extension = `"extensions":{"example.com/far":{}}`
+	for _, k := range kinds {
+		p, rec := startOne(t, k, "extended", "")
+		for i, e := range eras {
+			for _, url := range []string{p.URL, p.Server(k.name)} {
+				c := testmcp.NewClient(t, url, e.era)
+				c.Capabilities = "{" + extension + "}"
+				said := c.Open().Opened.Result()
+				if e.era == testmcp.Modern {
+					said = c.Call("server/discover", "{}").Result()
+				}
+				equal(t, e.name+", "+k.name+": declared to the client", said.Has("capabilities", "extensions"), false)
+			}
+			c := client(t, p, e.era, nil)
+			c.Capabilities = "{" + extension + "}"
+			equal(t, e.name+", "+k.name, c.Open().CallTool(k.name+"__echo", `{"text":"x"}`).Text(), "x")
+			call := rec.WaitN(t, i+1, testmcp.CalledTool("echo"))[i]
+			told := strings.Contains(string(call.Frame), "example.com/far")
+			equal(t, e.name+", "+k.name+": told to the server", told, e.era == testmcp.Modern && k.era == testmcp.Modern)
+		}
+		for _, r := range rec.Find(testmcp.Received("initialize")) {
+			equal(t, k.name+": told in the handshake", r.Frame.Has("params", "capabilities", "extensions"), false)
+		}
+	}
+}
+
+var _ = behaviour("extended", func() *testmcp.Server {
+	s := testmcp.Basic("extended")
+	s.Capabilities = `{"tools":{},"extensions":{"example.com/far":{}}}`
+	return s
+})
