@@ -59,6 +59,25 @@ func TestASessionOfItsOwnIsAskedOutsideOfCalls(t *testing.T) {
 	}
 }
 
+// Many servers ask beside the stream of the call that they work on. On a connection that serves one client at a time that
+// is known to be the call's, as long as it is the only one.
+func TestAQuestionBesideTheCallOnAConnectionOfItsOwn(t *testing.T) {
+	t.Parallel()
+	for _, sharing := range []string{`"sharing":"session"`, `"sharing":"call","instances":2`} {
+		s := startAll(t, oldKinds, "asker", "", sharing)
+		for _, e := range eras {
+			for _, k := range oldKinds {
+				c := connect(t, s.Proxy, e.era, map[string]string{elicit: `{"action":"accept","content":{}}`})
+				other := connect(t, s.Proxy, e.era, map[string]string{elicit: `{"action":"accept","content":{}}`})
+				a := c.CallTool(k.name+"__ask-outside", `{"method":"`+elicit+`"}`)
+				holds(t, sharing+", "+e.name+", "+k.name, a.Text(), `"action":"accept"`)
+				equal(t, sharing+", "+e.name+", "+k.name+": asked", len(c.Asked()), 1)
+				equal(t, sharing+", "+e.name+", "+k.name+": asked of another", len(other.Asked()), 0)
+			}
+		}
+	}
+}
+
 // A connection that is nobody else's declares what its client can do: a server asks nobody for what it has not. Clients of
 // the new era have one for each principal and what its client can do, or one for each call.
 func TestAConnectionOfItsOwnDeclaresWhatItsClientCan(t *testing.T) {
@@ -171,6 +190,8 @@ func TestTheNewsOfAVisitedPageFindsWhomItIsFor(t *testing.T) {
 			sent[id] = c.Get("")
 			defer sent[id].Close()
 		}
+		listen := connect(t, p, testmcp.Modern, nil).Listen(`{"toolsListChanged":true,"resourceSubscriptions":["test://visiting/readme"]}`)
+		listen.WaitMethod("notifications/subscriptions/acknowledged")
 		teller := connect(t, p, testmcp.Legacy, nil)
 		own := teller.Get("")
 		defer own.Close()
@@ -182,5 +203,6 @@ func TestTheNewsOfAVisitedPageFindsWhomItIsFor(t *testing.T) {
 			equal(t, k.name+": said to "+id, len(stream.Events()), 2)
 		}
 		equal(t, k.name+": said to who calls", len(own.Events()), 1)
+		equal(t, k.name+": said to a new client", len(listen.Events()), 1)
 	}
 }
