@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,26 +8,25 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
 
-// The server of these tests has lists that grow, says how long what it says is fresh, and gives content of every revision.
+// The server of these tests has tools that grow, says how long what it says is fresh, and gives content of every revision.
 var _ = behaviour("crossing", func() *testmcp.Server {
 	s := testmcp.Basic("crossing")
 	s.Tools = append(s.Tools, testmcp.SimpleTool("grow", func(c *testmcp.Call) {
-		what := c.Args("list").Str()
-		n := c.Instance().Add(what, 1)
-		if what == "tools" {
-			c.Instance().SetTools(append(slices.Clone(s.Tools), testmcp.SimpleTools("grown", n)...)...)
-		}
-		c.Instance().Notify("notifications/"+what+"/list_changed", "")
+		c.Instance().SetTools(append(slices.Clone(s.Tools), testmcp.SimpleTool("grown", nil))...)
+		c.Instance().Notify("notifications/tools/list_changed", "")
 		c.Text("grown")
 	}), testmcp.SimpleTool("newer", func(c *testmcp.Call) {
 		c.Result(`{"content":` + everyContent + `}`)
 	}))
 	s.On = map[string]testmcp.Handler{
-		"prompts/list": func(c *testmcp.Call) { c.Result(`{"prompts":` + grown(c, "prompts", `"name":"p%d"`) + fresh(c) + `}`) },
+		"prompts/list": func(c *testmcp.Call) { c.Result(`{"prompts":[{"name":"p0"}]` + fresh(c) + `}`) },
 		"resources/list": func(c *testmcp.Call) {
-			c.Result(`{"resources":` + grown(c, "resources", `"name":"r","uri":"r://%d"`) + fresh(c) + `}`)
+			c.Result(`{"resources":[{"name":"r","uri":"r://0"}]` + fresh(c) + `}`)
 		},
 		"resources/read": func(c *testmcp.Call) { c.Result(`{"contents":[{"uri":"r://0","text":"read"}]` + fresh(c) + `}`) },
+		"completion/complete": func(c *testmcp.Call) {
+			c.Result(`{"completion":{"values":[` + string(c.Params.At("ref", "name")) + `,` + string(c.Params.At("argument", "value")) + `]}}`)
+		},
 	}
 	return s
 })
@@ -39,14 +37,6 @@ const (
 	everyContent = `[` + audio + `,` + link + `]`
 )
 
-func grown(c *testmcp.Call, what, item string) string {
-	var items []string
-	for i := range c.Instance().Add(what, 0) + 1 {
-		items = append(items, "{"+fmt.Sprintf(item, i)+"}")
-	}
-	return "[" + strings.Join(items, ",") + "]"
-}
-
 // fresh is what modern servers say of how long a result may be kept.
 func fresh(c *testmcp.Call) string {
 	if c.Modern() {
@@ -55,39 +45,43 @@ func fresh(c *testmcp.Call) string {
 	return ""
 }
 
-// A server of either era says on whatever transport that its lists have changed. Old clients hear of it on their standing
+// A server of either era says on whatever transport that its tools have changed. Old clients hear of it on their standing
 // stream, new ones where they listen, under the id of their own request; the list is then another.
-func TestChangesOfListsAreToldToClientsOfBothEras(t *testing.T) {
+func TestChangesOfToolsAreToldToClientsOfBothEras(t *testing.T) {
 	t.Parallel()
+	const changed = "notifications/tools/list_changed"
 	type hearer struct {
 		*testmcp.Client
 		news *testmcp.Stream
 	}
-	all, before := map[kind][]hearer{}, map[string]int{}
+	all, before := map[kind][]hearer{}, map[kind]int{}
 	for _, k := range kinds { // each takes its time, so that none waits for another
 		p, rec := startOne(t, k, "crossing", "")
-		if k.era == testmcp.Modern {
-			rec.Wait(t, testmcp.Received("subscriptions/listen"))
-		}
+		waitHeard(rec, t, k)
 		old, modern := p.Client(testmcp.Legacy), p.Client(testmcp.Modern)
-		listen := modern.Listen(`{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`)
+		listen := modern.Listen(`{"toolsListChanged":true}`)
 		listen.WaitMethod("notifications/subscriptions/acknowledged")
-		all[k] = []hearer{{old, old.Get("")}, {modern, listen}}
-		for _, l := range listers[:3] {
-			before[k.name+l.member] = len(old.List(l.method, l.member))
-		}
-		for _, l := range listers[:3] {
-			equal(t, k.name, modern.CallTool(k.name+"__grow", `{"list":"`+l.member+`"}`).Text(), "grown")
-		}
+		all[k], before[k] = []hearer{{old, old.Get("")}, {modern, listen}}, len(old.ToolNames())
+		equal(t, k.name, modern.CallTool(k.name+"__grow", "").Text(), "grown")
 	}
 	for _, k := range kinds {
 		for i, c := range all[k] {
-			for _, l := range listers[:3] {
-				changed := "notifications/" + l.member + "/list_changed"
-				whose := c.news.WaitMethod(changed).Params.At("_meta", "io.modelcontextprotocol/subscriptionId")
-				equal(t, k.name+", "+eras[i].name+": "+changed+": whose", whose.String(), []string{"", c.news.ID}[i])
-				equal(t, k.name+", "+eras[i].name+": "+l.method, len(c.List(l.method, l.member)), before[k.name+l.member]+1)
-			}
+			whose := c.news.WaitMethod(changed).Params.At("_meta", "io.modelcontextprotocol/subscriptionId")
+			equal(t, k.name+", "+eras[i].name+": whose", whose.String(), []string{"", c.news.ID}[i])
+			equal(t, k.name+", "+eras[i].name+": tools", len(c.ToolNames()), before[k]+1)
+		}
+	}
+}
+
+// Servers of every kind are asked to complete under their own names.
+func TestCompletionReachesServersOfEveryKind(t *testing.T) {
+	t.Parallel()
+	s := startAll(t, kinds, "crossing", "")
+	for _, e := range eras {
+		c := s.Client(e.era)
+		for _, k := range kinds {
+			a := c.Call("completion/complete", `{"ref":{"type":"ref/prompt","name":"`+k.name+`__p0"},"argument":{"name":"n","value":"v"}}`)
+			equal(t, e.name+", "+k.name, a.Result().At("completion", "values").String(), `["p0","v"]`)
 		}
 	}
 }

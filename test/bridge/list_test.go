@@ -34,7 +34,7 @@ var _ = behaviour("plenty", func() *testmcp.Server {
 // Long lists come in pages, all of them, in the order of the server, for every kind of item and both eras.
 func TestLongListsComeWholeInPages(t *testing.T) {
 	t.Parallel()
-	for _, k := range []kind{pipeOld, webNew} {
+	for _, k := range kinds {
 		p, rec := startOne(t, k, "plenty", `{"naming":{"mode":"none"}}`)
 		seen := rec.Count(testmcp.Is(testmcp.In))
 		for _, e := range eras {
