@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -157,5 +159,55 @@ func TestAChangeIsToldToThoseWhoSeeIt(t *testing.T) {
 	}
 	if n := announced(all, toolsChanged); n != 1 {
 		t.Errorf("the aggregate was told of it %d times", n)
+	}
+}
+
+// fragile lists once; from then on each process of it dies when it is asked for its tools.
+var _ = testmcp.Register("fragile", func(args []string) *testmcp.Server {
+	s := testmcp.Basic("fragile")
+	s.Era = map[string]testmcp.Era{"legacy": testmcp.Legacy, "modern": testmcp.Modern}[args[0]]
+	s.On = map[string]testmcp.Handler{"tools/list": func(c *testmcp.Call) {
+		if _, err := os.Stat(args[1]); err == nil {
+			c.Process().Crash()
+		}
+		_ = os.WriteFile(args[1], nil, 0o600)
+		c.Default()
+	}}
+	return s
+})
+
+// A server that dies of being listed is not listed again and again, keeps what it was known for, and its coming and going is
+// told to nobody.
+func TestAServerThatDiesOfBeingListedMakesNoCircle(t *testing.T) {
+	t.Parallel()
+	for _, era := range []string{"legacy", "modern"} {
+		t.Run(era, func(t *testing.T) {
+			t.Parallel()
+			rec := testmcp.NewRecorder(t)
+			p := start(t, testmcp.Config("", map[string]string{
+				"one": rec.Entry("fragile", []string{era, filepath.Join(t.TempDir(), "listed")}, `"restart":{"initial_delay":"200ms"}`),
+			}))
+			old, fresh := p.Client(testmcp.Legacy), p.Client(testmcp.Modern)
+			names := old.ToolNames()
+			news, listen := old.Get(""), fresh.Listen(`{"toolsListChanged":true}`)
+			listen.WaitMethod("notifications/subscriptions/acknowledged")
+			old.CallTool("one__crash", "")
+			starts := rec.WaitN(t, 5, testmcp.Is(testmcp.Start))
+			for i := 3; i < len(starts); i++ { // the first pause is that of the test
+				if before, after := starts[i-1].Time.Sub(starts[i-2].Time), starts[i].Time.Sub(starts[i-1].Time); after < before {
+					t.Errorf("the pause of %v before start %d is shorter than the one of %v before", after, i+1, before)
+				}
+			}
+			for _, c := range []*testmcp.Client{old, fresh} {
+				if got := c.ToolNames(); !slices.Equal(got, names) {
+					t.Errorf("the tools are %q, before %q", got, names)
+				}
+			}
+			for what, s := range map[string]*testmcp.Stream{"an old client": news, "a new client": listen} {
+				if n := announced(s, toolsChanged); n != 0 {
+					t.Errorf("%s was told %d times of a change", what, n)
+				}
+			}
+		})
 	}
 }
