@@ -157,6 +157,9 @@ func questionsBeforeTheStream(t *testing.T, k kind) {
 	stream := late.Get("")
 	defer stream.Close()
 	holds(t, "the roots", answered("the roots"), "file:///late")
+	if k != pipeOld {
+		return // whoever never opens one costs the same time everywhere
+	}
 
 	never := begin("file:///never")
 	holds(t, "for who never opens a stream", answered("the answer for who never opens a stream"), `"code":-32603`)
