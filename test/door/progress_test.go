@@ -139,5 +139,10 @@ func TestProgressOnTheStandingStreamHoldsACallOpen(t *testing.T) {
 		if took := time.Since(began); took < silent*3/2 {
 			t.Errorf("the call took only %v", took)
 		}
+		h.ForgetSessions() // another one takes the place of the lost one as for any call
+		wantText(t, c.CallTool("up__echo", `{"text":"in a new session"}`), "in a new session")
+	}
+	if n := h.Rec.Count(testmcp.Received("initialize")); n != 1+len(eras) {
+		t.Errorf("%d sessions were opened", n)
 	}
 }
