@@ -69,7 +69,7 @@ type reply struct {
 
 func (r *reply) answers() bool { return len(r.id) > 0 }
 
-// size is the length in bytes of what appendTo writes.
+// size is the length in bytes of the message, if it is a result.
 func (r *reply) size() int {
 	return len(replyHead) + len(r.id) + len(replyResult) + len(r.result) + len(replyEnd)
 }

@@ -79,7 +79,7 @@ func TestTheListOfASessionIsThatSessionsAlone(t *testing.T) {
 	own(t, b, "child__secret")
 }
 
-// byHeader is a program whose lists depend on a header that a reverse proxy sets.
+// A program whose lists depend on a header that a reverse proxy sets.
 var _ = testmcp.Register("by-header", func([]string) *testmcp.Server {
 	s := testmcp.Basic("by-header")
 	s.Tools = nil

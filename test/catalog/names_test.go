@@ -9,7 +9,7 @@ import (
 	"github.com/mcp-proxy/mcp-proxy/internal/testmcp"
 )
 
-// wireNames lists tools by the names given as arguments; each call answers with the name that arrived.
+// It lists tools by the names given as arguments; each call answers with the name that arrived.
 var _ = testmcp.Register("named", func(args []string) *testmcp.Server {
 	s := &testmcp.Server{Era: testmcp.Legacy}
 	for _, name := range args {

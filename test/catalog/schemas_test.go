@@ -163,7 +163,7 @@ func TestResultsAreNotValidatedAgainstTheOutputSchema(t *testing.T) {
 	}
 }
 
-// newerShapes are what only the newer era allows: an output schema and structured content that are no objects. Servers of
+// What only the newer era allows: an output schema and structured content that are no objects. Servers of
 // the older one should not have them.
 var _ = behaviour("newer-shapes", func() *testmcp.Server {
 	return &testmcp.Server{Tools: []testmcp.Tool{{
